@@ -1,0 +1,20 @@
+#!/usr/bin/env python
+"""Django's command line, with the embedded services at hand while a command runs."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Runs one management command; in embedded mode finds the running services or starts them for its own time."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
+    from django.core.management import execute_from_command_line
+
+    from volcanic.embedded import for_command
+
+    with for_command(sys.argv):
+        execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""The Django project, and the assistant itself."""
+
+__version__ = "0.1.0"

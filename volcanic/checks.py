@@ -1,0 +1,71 @@
+"""System checks: misconfiguration is found at start, with an id and a hint."""
+
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+
+@register()
+def runner_exists(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.E001: RUNNER names a module that can be imported. The class itself is looked up by the worker, since
+    importing it here would cost every command the model libraries' seconds."""
+    module, _, name = settings.RUNNER.rpartition(".")
+    try:
+        found = bool(module and name and find_spec(module))
+    except ModuleNotFoundError:
+        found = False
+    if found:
+        return []
+    return [
+        Error(
+            f"RUNNER names no module: {settings.RUNNER!r}.",
+            hint="Use a dotted path to a Runner class, volcanic.runtime.echo.EchoRunner for example.",
+            id="volcanic.E001",
+        )
+    ]
+
+
+@register()
+def public_url_is_absolute(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.E002: PUBLIC_URL is an absolute http(s) URL without a path, since it goes into the agent card."""
+    url = urlsplit(settings.PUBLIC_URL)
+    if url.scheme in {"http", "https"} and url.netloc and not url.path.strip("/") and not url.query:
+        return []
+    return [
+        Error(
+            f"PUBLIC_URL is not the root of a site: {settings.PUBLIC_URL!r}.",
+            hint="Use for example https://assistant.example.com",
+            id="volcanic.E002",
+        )
+    ]
+
+
+@register(deploy=True)
+def public_url_is_https(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.W001: in production other agents reach the assistant over TLS."""
+    if urlsplit(settings.PUBLIC_URL).scheme == "https":
+        return []
+    return [
+        Warning(
+            "PUBLIC_URL is not https: callers' keys would cross the network in the clear.",
+            hint="Put a TLS proxy in front and give its address.",
+            id="volcanic.W001",
+        )
+    ]
+
+
+@register()
+def model_is_named(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.E003: MODEL is `faux` or `provider:name`."""
+    if settings.MODEL == "faux" or settings.MODEL.partition(":")[2]:
+        return []
+    return [
+        Error(
+            f"MODEL names no model: {settings.MODEL!r}.",
+            hint="Use faux, openai:NAME, anthropic:NAME, or openai-chat:NAME with OPENAI_BASE_URL.",
+            id="volcanic.E003",
+        )
+    ]

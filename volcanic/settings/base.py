@@ -1,0 +1,90 @@
+"""Django itself: applications, middleware, templates, static files, where things lie."""
+
+from typing import Any
+
+from volcanic.settings.env import BASE_DIR, PRODUCTION, VAR_DIR, env, generated_secret
+
+PRODUCTION = PRODUCTION
+VAR_DIR = VAR_DIR
+DEBUG = False
+SECRET_KEY: str = env.str("SECRET_KEY") if PRODUCTION else env.str("SECRET_KEY", None) or generated_secret("secret_key")
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", [] if PRODUCTION else ["*"])
+PORT: int = env.int("PORT", 8000)
+PUBLIC_URL: str = (env.str("PUBLIC_URL") if PRODUCTION else env.str("PUBLIC_URL", f"http://localhost:{PORT}")) or ""
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "axes",
+    "volcanic.apps.VolcanicConfig",
+    "trust.apps.TrustConfig",
+    "a2a_server.apps.A2AServerConfig",
+    "a2a_client.apps.A2AClientConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "volcanic.urls"
+ASGI_APPLICATION = "volcanic.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE: str = env.str("TIME_ZONE", "UTC")
+USE_I18N = True
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+# Served by the web process from the installed packages themselves: no collectstatic step to forget.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+WORKSPACES_DIR: str = env.str("WORKSPACES_DIR", str(VAR_DIR / "workspaces"))
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+}
+
+UNFOLD = {
+    "SITE_TITLE": "Volcanic",
+    "SITE_HEADER": "Volcanic",
+    "SITE_SUBHEADER": "Your assistant on the A2A network",
+    "SITE_SYMBOL": "volcano",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+}

@@ -1,0 +1,40 @@
+"""How work runs: Celery, the runner of agent turns, leases and sweeps."""
+
+from typing import Any
+
+from volcanic.settings.env import at_least, env
+from volcanic.settings.storage import REDIS_PREFIX, REDIS_URL
+
+# redis-py and Celery name a unix socket differently.
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+    "global_keyprefix": f"{REDIS_PREFIX}.",
+    "socket_connect_timeout": 2,
+    "socket_timeout": 10,
+    # A message is only "look at this row": publishing is tried once, and the sweep makes up for a lost one.
+    "max_retries": 0,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {
+    "a2a_server.tasks.run_turn": {"queue": "turns"},
+}
+CELERY_BEAT_SCHEDULE: dict[str, Any] = {
+    # A sweep that comes late is worthless, the next one does its work: `expires`.
+    "sweep-tasks": {"task": "a2a_server.tasks.sweep", "schedule": 2.0, "options": {"expires": 10}},
+}
+
+# A running turn's worker renews its lease three times in this many seconds; a lease that has passed is a dead worker.
+LEASE_SECONDS: int = env.int("LEASE_SECONDS", 30, validate=at_least(3))
+TURN_TIMEOUT_SECONDS: int = env.int("TURN_TIMEOUT_SECONDS", 3600, validate=at_least(1))
+# How long a stopping worker lets its turns finish before it ends them as "server restarted".
+SHUTDOWN_GRACE_SECONDS: int = env.int("SHUTDOWN_GRACE_SECONDS", 20, validate=at_least(0))
+
+RUNNER: str = env.str("RUNNER", "volcanic.runtime.assistant.AssistantRunner")
+MODEL: str = env.str("MODEL", "faux")
+MODEL_MAX_TOKENS: int = env.int("MODEL_MAX_TOKENS", 8192, validate=at_least(1))
