@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class TrustConfig(AppConfig):
+    """Who a caller is and what it may do."""
+
+    name = "trust"
+    verbose_name = "Trust"
+
+    def ready(self) -> None:
+        from trust.services import builtin_skills_ensure
+
+        post_migrate.connect(builtin_skills_ensure, sender=self)

@@ -1,0 +1,37 @@
+"""`manage.py create_caller`: a new caller, its key on stdout."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from trust.models import Level
+from trust.services import caller_create
+from volcanic.management.arguments import add_workspace_argument, workspace_from
+
+
+class Command(BaseCommand):
+    help = "Makes a caller and prints its key, and only it, on stdout. The key is not kept: note it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Adds NAME and the options."""
+        parser.add_argument("name", help="a-z, 0-9 and -, at most 40 characters")
+        add_workspace_argument(parser)
+        parser.add_argument("--level", choices=Level.values, default=Level.OBSERVE.value)
+        parser.add_argument("--grant", metavar="SKILL", action="append", default=[], help="may be given several times")
+        parser.add_argument("--note", default="")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Makes the caller; a bad value is a CommandError and leaves nothing behind."""
+        try:
+            _, key = caller_create(
+                workspace=workspace_from(options),
+                name=options["name"],
+                level=Level(options["level"]),
+                skills=options["grant"],
+                note=options["note"],
+            )
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        self.stdout.write(key)

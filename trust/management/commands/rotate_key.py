@@ -1,0 +1,32 @@
+"""`manage.py rotate_key`: a new key for a caller, on stdout."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from trust.models import Caller
+from trust.services import key_rotate
+from volcanic.management.arguments import add_workspace_argument, workspace_from
+
+
+class Command(BaseCommand):
+    help = "Gives a caller a new key and prints it, and only it, on stdout. Its other keys end, after --grace."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Adds NAME and the options."""
+        parser.add_argument("name")
+        add_workspace_argument(parser)
+        parser.add_argument(
+            "--grace", type=float, default=0, metavar="SECONDS", help="how long the old keys still work"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Rotates the key; an unknown caller or a negative grace is a CommandError."""
+        if options["grace"] < 0:
+            raise CommandError("--grace must not be negative.")
+        caller = Caller.objects.filter(workspace=workspace_from(options), name=options["name"]).first()
+        if caller is None:
+            raise CommandError(f"There is no caller {options['name']!r} in this workspace.")
+        self.stdout.write(key_rotate(caller=caller, grace=timedelta(seconds=options["grace"])))

@@ -1,0 +1,109 @@
+"""Callers, their keys, the skills there are and who was granted which."""
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from volcanic.models import Workspace
+
+NAME_PATTERN = r"^[a-z0-9-]{1,40}$"
+CHAT, NOTIFY_USER, QUERY_AVAILABILITY = "chat", "notify-user", "query-availability"
+
+
+class Level(models.TextChoices):
+    """A caller's trust level: what happens to its plain requests."""
+
+    OBSERVE = "observe", "Observe"
+    LEARN = "learn", "Learn"
+    PROPOSE = "propose", "Propose"
+    ACT = "act", "Act"
+
+
+class Caller(models.Model):
+    """An agent that calls the assistant."""
+
+    class Mode(models.TextChoices):
+        ISOLATED = "isolated", "Isolated"
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="callers")
+    name = models.CharField(max_length=40, validators=[RegexValidator(NAME_PATTERN, "Use a-z, 0-9 and -, at most 40.")])
+    mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.ISOLATED)
+    level = models.CharField(max_length=10, choices=Level.choices, default=Level.OBSERVE)
+    enabled = models.BooleanField(default=True)
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    first_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_interaction_at = models.DateTimeField(null=True, blank=True, editable=False)
+    interaction_count = models.PositiveBigIntegerField(default=0, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="caller_name_unique_in_workspace"),
+            models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="caller_name_well_formed"),
+            models.CheckConstraint(condition=Q(level__in=Level.values), name="caller_level_listed"),
+            models.CheckConstraint(condition=Q(mode__in=["isolated"]), name="caller_mode_listed"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CallerKey(models.Model):
+    """One key of a caller. Only its digest is kept: the key is shown once, when it is made."""
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="keys")
+    # Unique across all workspaces: one key can never match two callers.
+    digest = models.CharField(max_length=64, unique=True)
+    # The key's last four characters, for keys of 12 and more.
+    hint = models.CharField(max_length=4, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"…{self.hint}" if self.hint else "key"
+
+    @property
+    def usable(self) -> bool:
+        """Whether the key lets its caller in now."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+
+class Skill(models.Model):
+    """Something a caller may ask for: built in (no workspace), or made by an owner for their workspace."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, null=True, blank=True, related_name="skills")
+    slug = models.CharField("id", max_length=64, validators=[RegexValidator(r"^[a-z0-9-]{1,64}$")])
+    name = models.CharField(max_length=100)
+    description = models.TextField()
+    tags = models.JSONField(default=list, blank=True)
+    examples = models.JSONField(default=list, blank=True)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "slug"], name="skill_slug_unique_in_workspace", nulls_distinct=False
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Grant(models.Model):
+    """The owner's approval of one skill for one caller."""
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="grants")
+    skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="grants")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["caller", "skill"], name="grant_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.skill} for {self.caller}"
