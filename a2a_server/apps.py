@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class A2AServerConfig(AppConfig):
+    """The inbound half: other agents call the assistant."""
+
+    name = "a2a_server"
+    verbose_name = "A2A server"

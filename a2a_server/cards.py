@@ -1,0 +1,124 @@
+"""The agent cards: a minimal public one, and an extended one for each workspace and caller. Built fresh."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+
+from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+from a2a.types import a2a_pb2
+from django.conf import settings
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+import volcanic
+from a2a_server.envelope import V03, V1
+from a2a_server.wire import INPUT_MODES, OUTPUT_MODES
+from trust.models import CHAT, Skill
+from trust.selectors import AuthenticatedCaller
+from volcanic.models import Workspace
+from volcanic.runtime.prompt import persona_line
+
+# Where each binding is served, by version. The SDK's 0.3 clients put /v1 behind the address of a REST interface.
+JSONRPC_PATH, REST_PATH, REST_03_PATH = "/a2a", "/a2a/v1", "/a2a/v0.3"
+
+# When this process first served a card with a given ETag. The ETag decides; this only dates it.
+_first_served: dict[str, datetime] = {}
+
+
+def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) -> a2a_pb2.AgentCard:
+    url = settings.PUBLIC_URL.rstrip("/")
+    interfaces = [
+        (JSONRPC_PATH, "JSONRPC", V1),
+        (REST_PATH, "HTTP+JSON", V1),
+        (JSONRPC_PATH, "JSONRPC", V03),
+        (REST_03_PATH, "HTTP+JSON", V03),
+    ]
+    return a2a_pb2.AgentCard(
+        name=name,
+        description=description,
+        version=volcanic.__version__,
+        supported_interfaces=[
+            a2a_pb2.AgentInterface(url=url + path, protocol_binding=binding, protocol_version=version)
+            for path, binding, version in interfaces
+        ],
+        capabilities=a2a_pb2.AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
+        security_schemes={
+            "apiKey": a2a_pb2.SecurityScheme(
+                api_key_security_scheme=a2a_pb2.APIKeySecurityScheme(location="header", name="X-API-Key")
+            ),
+            "bearer": a2a_pb2.SecurityScheme(http_auth_security_scheme=a2a_pb2.HTTPAuthSecurityScheme(scheme="Bearer")),
+        },
+        security_requirements=[
+            a2a_pb2.SecurityRequirement(schemes={"apiKey": a2a_pb2.StringList()}),
+            a2a_pb2.SecurityRequirement(schemes={"bearer": a2a_pb2.StringList()}),
+        ],
+        default_input_modes=INPUT_MODES,
+        default_output_modes=OUTPUT_MODES,
+        skills=skills,
+    )
+
+
+def _skill(skill: Skill) -> a2a_pb2.AgentSkill:
+    return a2a_pb2.AgentSkill(
+        id=skill.slug, name=skill.name, description=skill.description, tags=skill.tags, examples=skill.examples
+    )
+
+
+def public_card() -> a2a_pb2.AgentCard:
+    """Returns the card that anybody may read: from settings alone, nothing of any workspace."""
+    skills = Skill.objects.filter(workspace=None, slug=CHAT)
+    return _base_card(settings.CARD_NAME, settings.CARD_DESCRIPTION, [_skill(skill) for skill in skills])
+
+
+def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
+    """Returns the caller's card (3.1.11): the workspace's name and description, and the skills granted to the caller.
+
+    `chat` is always among them: anybody may ask in plain words, whatever then comes of it.
+    """
+    workspace = Workspace.objects.get(pk=caller.workspace_id)
+    skills = Skill.objects.filter(grants__caller_id=caller.id, enabled=True) | Skill.objects.filter(
+        workspace=None, slug=CHAT
+    )
+    description = workspace.card_description or persona_line(workspace.path) or settings.CARD_DESCRIPTION
+    return _base_card(
+        workspace.card_name or settings.CARD_NAME,
+        description,
+        [_skill(skill) for skill in skills.distinct().order_by("id")],
+    )
+
+
+def card_response(card: a2a_pb2.AgentCard, headers: Headers, *, private: bool) -> Response:
+    """Returns a card over HTTP, with its validators, or 304 when the client has it already (8.6, RFC 9110).
+
+    The one document serves 1.0 and 0.3 clients: it has the members of both.
+    """
+    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False, sort_keys=True).encode()
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    if len(_first_served) > 1000:
+        _first_served.clear()
+    modified = _first_served.setdefault(etag, datetime.now(UTC).replace(microsecond=0))
+    scope = "private" if private else "public"
+    answer = {
+        "ETag": etag,
+        "Last-Modified": format_datetime(modified, usegmt=True),
+        "Cache-Control": f"{scope}, max-age={0 if private else settings.CARD_MAX_AGE_SECONDS}",
+    }
+    if private:
+        answer["Vary"] = "Authorization, X-API-Key"
+    if _not_modified(headers, etag, modified):
+        return Response(status_code=304, headers=answer)
+    media_type = "application/a2a+json" if private else "application/json"
+    return Response(body, media_type=media_type, headers=answer)
+
+
+def _not_modified(headers: Headers, etag: str, modified: datetime) -> bool:
+    if (wanted := headers.get("if-none-match")) is not None:
+        tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+        return "*" in tags or etag in tags
+    if (since := headers.get("if-modified-since")) is not None:
+        try:
+            return modified <= parsedate_to_datetime(since)
+        except (ValueError, TypeError):
+            return False
+    return False

@@ -1,0 +1,85 @@
+"""Where the SDK's 0.3 adapters fall short of the rules that hold here."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from a2a.compat.v0_3 import types as types_v03
+from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
+from a2a.compat.v0_3.rest_adapter import REST03Adapter
+from a2a.server.context import ServerCallContext
+from a2a.server.jsonrpc_models import InvalidParamsError, InvalidRequestError
+from a2a.server.routes.common import create_event_source_response
+from a2a.utils import json_utils
+from a2a.utils.error_handlers import build_rest_error_payload, rest_stream_error_handler
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError
+from sse_starlette.sse import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+
+async def _with_first(stream: Any) -> AsyncIterator[Any]:
+    """Waits for the first item of a stream, so that what is wrong with the request is a plain error and no stream."""
+    iterator = aiter(stream)
+    try:
+        first = await anext(iterator)
+    except StopAsyncIteration:
+        return _nothing()
+
+    async def items() -> AsyncIterator[Any]:
+        yield first
+        async for item in iterator:
+            yield item
+
+    return items()
+
+
+async def _nothing() -> AsyncIterator[Any]:
+    return
+    yield
+
+
+class JSONRPCAdapter(JSONRPC03Adapter):
+    """The SDK's adapter, but faulty params are InvalidParams, and errors before a stream are no stream."""
+
+    def _generate_error_response(self, request_id: Any, error: Any) -> JSONResponse:
+        # The envelope was checked before: what the adapter calls an invalid request is invalid params.
+        if isinstance(error, InvalidRequestError):
+            error = InvalidParamsError(message="Invalid parameters", data=error.data)
+        return super()._generate_error_response(request_id, error)
+
+    async def _process_streaming_request(
+        self, request_id: Any, request_obj: Any, context: ServerCallContext
+    ) -> EventSourceResponse:
+        send = request_obj.method == "message/stream"
+        start = self.handler.on_message_send_stream if send else self.handler.on_subscribe_to_task
+        stream = await _with_first(start(request_obj, context))
+
+        async def events() -> AsyncIterator[dict[str, str]]:
+            try:
+                async for item in stream:
+                    yield {"data": item.model_dump_json(by_alias=True, exclude_none=True)}
+            except A2AError as error:
+                code = JSON_RPC_ERROR_CODE_MAP.get(type(error), -32603)
+                body = types_v03.JSONRPCError(code=code, message=error.message)
+                answer = types_v03.JSONRPCErrorResponse(id=request_id, error=body)
+                yield {"data": answer.model_dump_json(by_alias=True, exclude_none=True)}
+
+        return create_event_source_response(events())
+
+
+class RESTAdapter(REST03Adapter):
+    """The SDK's adapter, but errors before a stream are no stream."""
+
+    @rest_stream_error_handler
+    async def _handle_streaming_request(self, method: Any, request: Request) -> EventSourceResponse:
+        await request.body()
+        stream = await _with_first(method(request, self._context_builder.build(request)))
+
+        async def events() -> AsyncIterator[dict[str, str]]:
+            try:
+                async for item in stream:
+                    yield {"data": json_utils.dumps(item)}
+            except A2AError as error:
+                yield {"event": "error", "data": json_utils.dumps(build_rest_error_payload(error))}
+
+        return create_event_source_response(events())

@@ -1,0 +1,135 @@
+"""The tasks that callers gave us, and the log of what happened to each."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from trust.models import Caller
+from volcanic.models import Session
+
+
+class TaskState(models.TextChoices):
+    """The states of a task: those of the specification (4.1.3), in lower case and without the prefix."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+
+
+RUNNING = (TaskState.SUBMITTED, TaskState.WORKING)
+INTERRUPTED = (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
+TERMINAL = (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
+
+
+class Task(models.Model):
+    """An A2A task. JSON columns hold the wire's 1.0 form, so that reading a task is no translation.
+
+    Only `a2a_server.services` writes a task's state.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="tasks")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="tasks")
+    context_id = models.CharField(max_length=100)
+    state = models.CharField(max_length=20, choices=TaskState.choices)
+    status_message = models.JSONField(null=True, blank=True)
+    status_at = models.DateTimeField(default=timezone.now)
+    history = models.JSONField(default=list)
+    metadata = models.JSONField(null=True, blank=True)
+    accepted_output_modes = models.JSONField(default=list, blank=True)
+    hops = models.PositiveIntegerField(default=0)
+    # The number of the last event of this task.
+    seq = models.PositiveIntegerField(default=0)
+    # Counts the runs. Each write of a run names its attempt, so that a worker presumed dead can't write any more.
+    attempt = models.PositiveIntegerField(default=0)
+    worker = models.CharField(max_length=100, blank=True)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    enqueued_at = models.DateTimeField(default=timezone.now)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=TaskState.values), name="task_state_listed"),
+            # Refuses a second run in a context ("context busy").
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(state__in=["submitted", "working"]), name="task_one_running_per_session"
+            ),
+            # A run holds a lease; nothing else does.
+            models.CheckConstraint(
+                condition=Q(state="working", lease_expires_at__isnull=False)
+                | (~Q(state="working") & Q(lease_expires_at__isnull=True)),
+                name="task_lease_while_working",
+            ),
+        ]
+        indexes = [
+            # ListTasks: a caller's tasks, newest status first.
+            models.Index(fields=["caller", "-status_at", "-id"], name="task_list_of_caller"),
+            # ListTasks with contextId.
+            models.Index(fields=["caller", "context_id", "-status_at", "-id"], name="task_list_of_context"),
+            # The sweep: runs whose lease has passed, submitted tasks that nobody claimed.
+            models.Index(fields=["lease_expires_at"], condition=Q(state="working"), name="task_expired_runs"),
+            models.Index(fields=["enqueued_at"], condition=Q(state="submitted"), name="task_unclaimed"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Artifact(models.Model):
+    """One output of a task. Apart from the task's row, so that a change of status never rewrites large bytes."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="artifacts")
+    artifact_id = models.CharField(max_length=100)
+    payload = models.JSONField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "artifact_id"], name="artifact_id_unique_in_task"),
+        ]
+
+    def __str__(self) -> str:
+        return self.artifact_id
+
+
+class TaskEvent(models.Model):
+    """One line of a task's append-only log, in the order every stream shows: a `StreamResponse` in JSON."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveIntegerField()
+    payload = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "seq"], name="event_seq_unique_in_task"),
+        ]
+        ordering = ["task", "seq"]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} #{self.seq}"
+
+
+class ReceivedMessage(models.Model):
+    """A message that was accepted, so that the same one sent again within a while is not acted on twice."""
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="+")
+    # Of the whole message, its id included: other content under the same id is another message.
+    digest = models.CharField(max_length=64)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
+    received_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["caller", "digest"], name="message_received_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.digest

@@ -1,0 +1,199 @@
+"""The SQL of the hot path, to be read alone: what makes tasks safe under concurrency stands here.
+
+Each statement is one transaction by itself (autocommit), so it either happens whole or not at all. A statement that
+changes a task's row also writes the event that tells of it, in the same statement, under the next number of that
+task; the row lock gives all events of a task one order.
+"""
+
+# The 1.0 wire form of a moment: UTC, milliseconds (5.6.1).
+_TIMESTAMP = """to_char(status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+
+# The status update that tells of a task's present state. `status_message` may hold nulls that mean something, so it
+# is added or left out whole.
+_STATUS_UPDATE = f"""
+    jsonb_build_object('statusUpdate', jsonb_build_object(
+        'taskId', id, 'contextId', context_id, 'status',
+        jsonb_build_object('state', 'TASK_STATE_' || upper(state), 'timestamp', {_TIMESTAMP})
+        || CASE WHEN status_message IS NULL THEN '{{}}'::jsonb ELSE jsonb_build_object('message', status_message) END))
+"""
+
+_EVENT_OF = """
+    event AS (
+        INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
+        SELECT id, seq, {payload}, %(now)s FROM {source})
+"""
+_STATUS_EVENT_OF_CHANGED = _EVENT_OF.format(payload=_STATUS_UPDATE, source="changed")
+
+# A new task. Makes its session if need be. No row comes back when the same message was received within the window.
+# A session that has a running task refuses another: task_one_running_per_session raises, and nothing is left behind.
+TASK_CREATE = f"""
+    WITH received AS (
+        INSERT INTO a2a_server_receivedmessage AS known (caller_id, digest, task_id, received_at)
+        VALUES (%(caller)s, %(digest)s, %(task)s, %(now)s)
+        ON CONFLICT (caller_id, digest) DO UPDATE
+            SET task_id = excluded.task_id, received_at = excluded.received_at
+            WHERE known.received_at < %(window_start)s
+        RETURNING 1),
+    session AS (
+        INSERT INTO volcanic_session AS known (workspace_id, kind, scope, title, created_at, last_active_at)
+        SELECT %(workspace)s, 'inbound', %(scope)s, %(title)s, %(now)s, %(now)s FROM received
+        ON CONFLICT (workspace_id, scope) DO UPDATE SET last_active_at = excluded.last_active_at
+        RETURNING id),
+    changed AS (
+        INSERT INTO a2a_server_task (
+            id, caller_id, session_id, context_id, state, status_message, status_at, history, metadata,
+            accepted_output_modes, hops, seq, attempt, worker, enqueued_at, created_at)
+        SELECT %(task)s, %(caller)s, session.id, %(context)s, %(state)s, %(status_message)s::jsonb, %(now)s,
+               %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, 1, 0, '', %(now)s, %(now)s
+        FROM session
+        RETURNING id, context_id, state, status_message, status_at, seq),
+    {_STATUS_EVENT_OF_CHANGED}
+    SELECT id FROM changed
+"""
+
+# The answer to a question: of two that race, one finds the task still waiting. No row comes back when the task is not
+# this caller's, in another context, not waiting, or when this message was received already.
+TASK_CONTINUE = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task
+        SET state = %(state)s, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
+            accepted_output_modes = %(modes)s::jsonb,
+            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
+            metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
+                            ELSE coalesce(metadata, '{{}}'::jsonb) || %(metadata)s::jsonb END,
+            history = history
+                || CASE WHEN status_message IS NULL THEN '[]'::jsonb ELSE jsonb_build_array(status_message) END
+                || jsonb_build_array(%(history)s::jsonb -> 0 || jsonb_build_object('contextId', context_id))
+        WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'input_required'
+          AND (%(context)s = '' OR context_id = %(context)s)
+          AND NOT EXISTS (
+            SELECT FROM a2a_server_receivedmessage
+            WHERE caller_id = %(caller)s AND digest = %(digest)s AND received_at >= %(window_start)s)
+        RETURNING id, context_id, state, status_message, status_at, seq),
+    received AS (
+        INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
+        SELECT %(caller)s, %(digest)s, id, %(now)s FROM changed
+        ON CONFLICT (caller_id, digest) DO UPDATE
+            SET task_id = excluded.task_id, received_at = excluded.received_at),
+    {_STATUS_EVENT_OF_CHANGED}
+    SELECT id FROM changed
+"""
+
+RECEIVED_TASK = """
+    SELECT task_id FROM a2a_server_receivedmessage
+    WHERE caller_id = %(caller)s AND digest = %(digest)s AND received_at >= %(window_start)s
+"""
+
+# Every change of state but the two above. The caller of this statement says from which states it may start, and for a
+# run which attempt it is; whoever comes too late changes no row.
+TASK_TRANSITION = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task
+        SET state = %(state)s, status_at = %(now)s, seq = seq + 1,
+            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
+            attempt = attempt + %(claims)s, worker = %(worker)s, lease_expires_at = %(lease)s,
+            cancel_requested_at = CASE WHEN %(state)s = 'canceled' THEN %(now)s ELSE cancel_requested_at END
+        WHERE id = %(task)s AND state = ANY(%(from_states)s)
+          AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
+          AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
+          AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
+        RETURNING *),
+    {_STATUS_EVENT_OF_CHANGED}
+"""
+TASK_TRANSITION_ONLY = TASK_TRANSITION + "SELECT id FROM changed"
+
+# Claims a submitted task, notes the interaction, and reads what the run needs: one statement instead of four.
+TASK_CLAIM = (
+    TASK_TRANSITION
+    + """,
+    caller AS (
+        UPDATE trust_caller AS caller
+        SET interaction_count = interaction_count + 1, last_interaction_at = %(now)s,
+            first_seen_at = coalesce(first_seen_at, %(now)s)
+        FROM changed WHERE caller.id = changed.caller_id
+        RETURNING caller.id, caller.name, caller.level, caller.enabled)
+    SELECT changed.id, changed.attempt, changed.session_id, changed.context_id, changed.history -> -1,
+           changed.metadata, changed.accepted_output_modes, changed.hops,
+           caller.id, caller.name, caller.level, caller.enabled, workspace.slug,
+           ARRAY(SELECT skill.slug FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
+                 WHERE g.caller_id = caller.id AND skill.enabled)
+    FROM changed
+    JOIN caller ON caller.id = changed.caller_id
+    JOIN volcanic_session AS session ON session.id = changed.session_id
+    JOIN volcanic_workspace AS workspace ON workspace.id = session.workspace_id
+"""
+)
+
+# Writes an artifact as it now is, and the event that shows what is new of it. Only the run that holds the task can.
+_ARTIFACT_UPDATE = """
+    jsonb_build_object('artifactUpdate', jsonb_build_object(
+        'taskId', id, 'contextId', context_id, 'artifact', %(chunk)s::jsonb)
+        || CASE WHEN %(append)s THEN '{"append": true}'::jsonb ELSE '{}'::jsonb END
+        || CASE WHEN %(last)s THEN '{"lastChunk": true}'::jsonb ELSE '{}'::jsonb END)
+"""
+ARTIFACT_WRITE = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task SET seq = seq + 1
+        WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
+        RETURNING id, context_id, seq),
+    stored AS (
+        INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
+        SELECT id, %(artifact_id)s, %(payload)s::jsonb FROM changed
+        ON CONFLICT (task_id, artifact_id) DO UPDATE SET payload = excluded.payload),
+    {_EVENT_OF.format(payload=_ARTIFACT_UPDATE, source="changed")}
+    SELECT id FROM changed
+"""
+
+LEASES_RENEW = """
+    UPDATE a2a_server_task AS task SET lease_expires_at = %(lease)s
+    FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
+    WHERE task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
+"""
+
+# Of the runs that a worker believes it holds, those it holds no more: canceled, expired, or taken over.
+RUNS_LOST = """
+    SELECT run.id, run.attempt
+    FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
+    LEFT JOIN a2a_server_task AS task
+        ON task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
+    WHERE task.id IS NULL
+"""
+
+# Submitted tasks whose message seems lost. Taking them moves their time on, so that two sweeps don't take the same.
+UNCLAIMED_TAKE = """
+    UPDATE a2a_server_task SET enqueued_at = %(now)s
+    WHERE id IN (
+        SELECT id FROM a2a_server_task
+        WHERE state = 'submitted' AND enqueued_at < %(before)s
+        ORDER BY enqueued_at LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED)
+    RETURNING id
+"""
+
+RUNS_EXPIRED = """
+    SELECT id FROM a2a_server_task WHERE state = 'working' AND lease_expires_at < %(now)s LIMIT %(limit)s
+"""
+
+# A task as the wire shows it. JSON comes as text: it is put together, not parsed and written again.
+TASK_COLUMNS = """
+    id, context_id, state, status_at, status_message::text, history::text, metadata::text, seq, lease_expires_at
+"""
+_ARTIFACTS = """
+    (SELECT jsonb_agg(payload ORDER BY artifact.id)::text
+     FROM a2a_server_artifact AS artifact WHERE artifact.task_id = task.id)
+"""
+TASK_READ = f"""
+    SELECT {TASK_COLUMNS}, {_ARTIFACTS}
+    FROM a2a_server_task AS task WHERE id = %(task)s AND caller_id = %(caller)s
+"""
+
+TASKS_COUNT = "SELECT count(*) FROM a2a_server_task WHERE {conditions}"
+TASKS_PAGE = f"""
+    SELECT {TASK_COLUMNS}, CASE WHEN %(artifacts)s THEN {_ARTIFACTS} END
+    FROM a2a_server_task AS task WHERE {{conditions}}
+    ORDER BY status_at DESC, id DESC LIMIT %(limit)s
+"""
+
+EVENTS_AFTER = """
+    SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
+"""

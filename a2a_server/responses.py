@@ -1,0 +1,111 @@
+"""Answers that are written before the SDK is asked, each in the shape of its binding: JSON-RPC (9.5) or REST (11.6)."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+DOMAIN = "a2a-protocol.org"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a request: its HTTP status and google.rpc code for REST, its code for JSON-RPC."""
+
+    status: int
+    rpc_status: str
+    code: int
+    reason: str
+    message: str
+    # JSON-RPC answers a fault in the call with HTTP 200; what concerns HTTP itself keeps its own status.
+    http: bool = False
+
+
+def parse_error(message: str = "Invalid JSON payload") -> Fault:
+    """The body is no JSON."""
+    return Fault(400, "INVALID_ARGUMENT", -32700, "INVALID_JSON", message)
+
+
+def invalid_request(message: str) -> Fault:
+    """The JSON is no request."""
+    return Fault(400, "INVALID_ARGUMENT", -32600, "INVALID_REQUEST", message)
+
+
+def invalid_params(message: str) -> Fault:
+    """The parameters have the wrong shape."""
+    return Fault(400, "INVALID_ARGUMENT", -32602, "INVALID_PARAMS", message)
+
+
+def method_not_found(message: str) -> Fault:
+    """There is no such method or path."""
+    return Fault(404, "NOT_FOUND", -32601, "METHOD_NOT_FOUND", message)
+
+
+def version_not_supported(message: str) -> Fault:
+    """A2A-Version names a version that is not served here (3.6.2)."""
+    return Fault(400, "FAILED_PRECONDITION", -32009, "VERSION_NOT_SUPPORTED", message)
+
+
+def task_not_found() -> Fault:
+    """The task is unknown, or another caller's."""
+    return Fault(404, "NOT_FOUND", -32001, "TASK_NOT_FOUND", "Task not found")
+
+
+UNAUTHENTICATED = Fault(
+    401,
+    "UNAUTHENTICATED",
+    -32000,
+    "UNAUTHENTICATED",
+    "Authentication required: send the key in the header X-API-Key, or as Authorization: Bearer.",
+    http=True,
+)
+UNAVAILABLE = Fault(503, "UNAVAILABLE", -32603, "UNAVAILABLE", "Temporarily unavailable, try again.", http=True)
+
+
+def too_large(limit: int) -> Fault:
+    """The body is over the limit."""
+    return Fault(413, "INVALID_ARGUMENT", -32600, "PAYLOAD_TOO_LARGE", f"The body is over {limit} bytes.", http=True)
+
+
+NOT_JSON = Fault(
+    415,
+    "INVALID_ARGUMENT",
+    -32600,
+    "MEDIA_TYPE_NOT_SUPPORTED",
+    "Send Content-Type: application/json or application/a2a+json.",
+    http=True,
+)
+METHOD_NOT_ALLOWED = Fault(
+    405, "UNIMPLEMENTED", -32600, "METHOD_NOT_ALLOWED", "This path does not take this HTTP method.", http=True
+)
+
+
+def fault_response(
+    fault: Fault, *, rest: bool, request_id: Any = None, headers: dict[str, str] | None = None
+) -> Response:
+    """Returns the answer to a faulty request, in REST's shape or JSON-RPC's."""
+    if fault is UNAUTHENTICATED:
+        headers = {**(headers or {}), "WWW-Authenticate": 'Bearer realm="a2a", ApiKey realm="a2a", header="X-API-Key"'}
+    info = {"@type": ERROR_INFO, "reason": fault.reason, "domain": DOMAIN, "metadata": {}}
+    if rest:
+        error = {"code": fault.status, "status": fault.rpc_status, "message": fault.message, "details": [info]}
+        return json_response({"error": error}, status=fault.status, rest=True, headers=headers)
+    body = {
+        "jsonrpc": "2.0",
+        "id": request_id,
+        "error": {"code": fault.code, "message": fault.message, "data": [info]},
+    }
+    return json_response(body, status=fault.status if fault.http else 200, rest=False, headers=headers)
+
+
+def json_response(body: Any, *, status: int = 200, rest: bool, headers: dict[str, str] | None = None) -> Response:
+    """Returns a JSON answer: `application/a2a+json` for REST, `application/json` for JSON-RPC."""
+    return text_response(json.dumps(body, ensure_ascii=False), status=status, rest=rest, headers=headers)
+
+
+def text_response(text: str, *, status: int = 200, rest: bool, headers: dict[str, str] | None = None) -> Response:
+    """Returns an answer whose JSON is written already."""
+    media_type = "application/a2a+json" if rest else "application/json"
+    return Response(text.encode(), status_code=status, media_type=media_type, headers=headers)

@@ -1,0 +1,205 @@
+"""Reads of tasks and their events."""
+
+import base64
+import binascii
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from a2a_server import queries
+from a2a_server.errors import InvalidParams, TaskNotFound
+from a2a_server.models import INTERRUPTED, TERMINAL, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task as its caller may see it. The JSON members are text in the wire's 1.0 form, None where there is none."""
+
+    id: uuid.UUID
+    context_id: str
+    state: TaskState
+    status_at: datetime
+    status_message: str | None
+    history: str
+    metadata: str | None
+    seq: int
+    lease_expires_at: datetime | None
+    artifacts: str | None
+
+    @property
+    def lease_passed(self) -> bool:
+        """Whether a worker claimed the task and is gone."""
+        return self.lease_expires_at is not None and self.lease_expires_at < timezone.now()
+
+    @property
+    def settled(self) -> bool:
+        """Whether a blocking caller waits no longer: the task has ended or waits for somebody (3.2.2)."""
+        return self.state in TERMINAL or self.state in INTERRUPTED
+
+    def to_json(self, *, history_length: int | None = None) -> str:
+        """Returns the task as ProtoJSON text. `history_length` keeps only so many of the newest messages (3.2.4)."""
+        members = [
+            f'"id":"{self.id}","contextId":{json.dumps(self.context_id)}',
+            f'"status":{{"state":"TASK_STATE_{self.state.upper()}","timestamp":"{wire_time(self.status_at)}"'
+            + (f',"message":{self.status_message}' if self.status_message else "")
+            + "}",
+        ]
+        if self.artifacts is not None:
+            members.append(f'"artifacts":{self.artifacts}')
+        history = self.history
+        if history_length is not None:
+            history = json.dumps(json.loads(history)[-history_length:]) if history_length else "[]"
+        if history != "[]":
+            members.append(f'"history":{history}')
+        if self.metadata is not None:
+            members.append(f'"metadata":{self.metadata}')
+        return "{" + ",".join(members) + "}"
+
+
+def wire_time(moment: datetime) -> str:
+    """Returns a moment in the wire's form: UTC, milliseconds, `Z` (specification 5.6.1)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def parse_task_id(task_id: str) -> uuid.UUID:
+    """Returns a task id of ours. Raises TaskNotFound for anything else: no such task can exist."""
+    try:
+        return uuid.UUID(task_id)
+    except ValueError:
+        raise TaskNotFound(task_id) from None
+
+
+def _view(row: Sequence[Any]) -> TaskView:
+    task_id, context_id, state, *rest = row
+    return TaskView(task_id, context_id, TaskState(state), *rest)
+
+
+def task_get(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
+    """Returns a caller's task, in one statement. Raises TaskNotFound, for another caller's task too."""
+    with connection.cursor() as cursor:
+        cursor.execute(queries.TASK_READ, {"task": task_id, "caller": caller_id})
+        row = cursor.fetchone()
+    if row is None:
+        raise TaskNotFound(str(task_id))
+    return _view(row)
+
+
+def events_after(*, task_id: uuid.UUID, seq: int) -> list[tuple[int, str]]:
+    """Returns the events of a task after number `seq`, in order, each with its number; the payload is JSON text."""
+    with connection.cursor() as cursor:
+        cursor.execute(queries.EVENTS_AFTER, {"task": task_id, "seq": seq})
+        return cursor.fetchall()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFilter:
+    """What ListTasks asks for (3.1.4)."""
+
+    context_id: str = ""
+    state: TaskState | None = None
+    changed_since: datetime | None = None
+    include_artifacts: bool = False
+    page_size: int = 50
+    page_token: str = ""
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """One page of tasks, the token of the next ("" at the end), and how many there are in all."""
+
+    tasks: list[TaskView]
+    next_page_token: str
+    total_size: int
+
+
+def tasks_list(*, caller_id: int, wanted: TaskFilter) -> TaskPage:
+    """Returns a page of a caller's tasks, the newest status first, ties by id. Two statements.
+
+    A task whose status changes between two pages moves to the front; a caller that pages on catches up with
+    `statusTimestampAfter`. Raises InvalidParams for a page token that is none of ours.
+    """
+    conditions = ["caller_id = %(caller)s"]
+    values: dict[str, Any] = {"caller": caller_id, "artifacts": wanted.include_artifacts, "limit": wanted.page_size + 1}
+    if wanted.context_id:
+        conditions.append("context_id = %(context)s")
+        values["context"] = wanted.context_id
+    if wanted.state is not None:
+        conditions.append("state = %(state)s")
+        values["state"] = wanted.state.value
+    if wanted.changed_since is not None:
+        conditions.append("status_at >= %(since)s")
+        values["since"] = wanted.changed_since
+    with connection.cursor() as cursor:
+        cursor.execute(queries.TASKS_COUNT.format(conditions=" AND ".join(conditions)), values)
+        total = cursor.fetchone()[0]
+        if wanted.page_token:
+            conditions.append("(status_at, id) < (%(at)s, %(id)s)")
+            values["at"], values["id"] = _cursor_parse(wanted.page_token)
+        cursor.execute(queries.TASKS_PAGE.format(conditions=" AND ".join(conditions)), values)
+        tasks = [_view(row) for row in cursor.fetchall()]
+    more = len(tasks) > wanted.page_size
+    del tasks[wanted.page_size :]
+    return TaskPage(tasks, _cursor_make(tasks[-1]) if more else "", total)
+
+
+def _cursor_make(last: TaskView) -> str:
+    text = f"{last.status_at.astimezone(UTC).isoformat()} {last.id}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _cursor_parse(token: str) -> tuple[datetime, uuid.UUID]:
+    try:
+        text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode("ascii")
+        moment, _, task_id = text.partition(" ")
+        parsed = datetime.fromisoformat(moment)
+        if parsed.tzinfo is None:
+            raise ValueError("no time zone")
+        return parsed, uuid.UUID(task_id)
+    except (ValueError, binascii.Error):
+        raise InvalidParams("pageToken is none that this server gave out.") from None
+
+
+def part_text(part: dict[str, Any]) -> str:
+    """Returns a part as text: text as it is, data as JSON, anything else as nothing."""
+    if "text" in part:
+        return str(part["text"])
+    if "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    return ""
+
+
+_REFERENCES = """
+    SELECT task.id, task.state, artifact.payload
+    FROM a2a_server_task AS task
+    LEFT JOIN a2a_server_artifact AS artifact ON artifact.task_id = task.id AND artifact.artifact_id = 'response'
+    WHERE task.id = ANY(%s) AND task.caller_id = %s
+"""
+
+
+def references_describe(*, task_ids: Sequence[str], caller_id: int, characters: int = 500) -> list[str]:
+    """Returns a line on each task that a message refers to: its state and the beginning of its answer.
+
+    Tasks that are not this caller's are passed over, as if they did not exist. No statement where there are no ids.
+    """
+    ids = []
+    for task_id in task_ids:
+        try:
+            ids.append(parse_task_id(task_id))
+        except TaskNotFound:
+            continue
+    if not ids:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_REFERENCES, [ids, caller_id])
+        rows = cursor.fetchall()
+    lines = []
+    for task_id, state, payload in rows:
+        answer = " ".join(part_text(part) for part in json.loads(payload)["parts"]) if payload else ""
+        lines.append(f"task {task_id} ({state}): {answer[:characters]}".rstrip(": "))
+    return lines

@@ -1,0 +1,113 @@
+"""Takes what a turn produces and makes it the task's artifacts, while the turn runs."""
+
+import asyncio
+import logging
+from typing import Any
+
+from a2a_server.services import Claim, artifact_write
+from volcanic.db import run_db
+from volcanic.text import clean_text
+
+logger = logging.getLogger(__name__)
+
+RESPONSE = "response"
+_WRITE_EVERY_SECONDS = 0.1
+
+
+def response_artifact(text: str) -> dict[str, Any]:
+    """Returns the artifact that holds the assistant's answer, in the wire's form."""
+    return {"artifactId": RESPONSE, "name": RESPONSE, "parts": [{"text": text}]}
+
+
+class RunLostError(Exception):
+    """The run holds its task no more: canceled, expired or taken over. It must stop and write nothing."""
+
+
+class TaskSink:
+    """The sink of one run. Text is gathered and written at most once each 100 ms, in order.
+
+    What is written shows in the task at once, so that a subscriber who comes late gets the text so far with the
+    snapshot and the rest as appended chunks.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._text = ""
+        self._written = 0  # so many characters of the text were written
+        self._shown = False  # anything was written since the answer began
+        self._writer: asyncio.Task[None] | None = None
+        self._writing = False
+        self._stopping = False
+
+    async def text(self, delta: str, *, restart: bool = False) -> None:
+        """Takes a piece of the answer; see `volcanic.runtime.Sink`."""
+        if restart:
+            await self._stop_writing()
+            self._text, self._written, self._shown = "", 0, False
+        self._text += clean_text(delta)
+        if self._writer is not None and self._writer.done():
+            self._writer.result()  # raises what the write raised
+            self._writer = None
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write_soon())
+
+    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
+        """Takes note of a tool call."""
+        logger.info("tool call %s in task %s", name, self._claim.task_id)
+
+    async def artifact(self, artifact: dict[str, Any]) -> None:
+        """Writes a whole artifact at once."""
+        if not await run_db(artifact_write, claim=self._claim, artifact=artifact, last=True):
+            raise RunLostError
+
+    async def close(self) -> None:
+        """Waits until nothing is being written any more. What is still to be written, `finish` writes."""
+        await self._stop_writing()
+
+    def finish(self, text: str | None) -> bool:
+        """Writes the end of the answer, from the worker's own thread and transaction.
+
+        `text` is the whole answer; None leaves it as it is (the run failed or asks back), marked complete if any of
+        it was shown. Returns whether the run still holds its task.
+        """
+        if text is None and not self._shown:
+            return True
+        final = self._text if text is None else clean_text(text)
+        artifact = response_artifact(final)
+        if not self._shown or final[: self._written] != self._text[: self._written]:
+            return artifact_write(claim=self._claim, artifact=artifact, last=True)
+        rest = response_artifact(final[self._written :])
+        return artifact_write(claim=self._claim, artifact=artifact, chunk=rest, append=True, last=True)
+
+    async def _write_soon(self) -> None:
+        while not self._stopping:
+            await asyncio.sleep(_WRITE_EVERY_SECONDS)
+            if len(self._text) == self._written:
+                return
+            text = self._text
+            self._writing = True
+            done = await run_db(
+                artifact_write,
+                claim=self._claim,
+                artifact=response_artifact(text),
+                chunk=response_artifact(text[self._written :]),
+                append=self._shown,
+                last=False,
+            )
+            self._writing = False
+            if not done:
+                raise RunLostError
+            self._written, self._shown = len(text), True
+
+    async def _stop_writing(self) -> None:
+        """Ends the writer: at once while it rests, after the write when it is in the middle of one."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        self._stopping = True
+        if not self._writing:
+            writer.cancel()
+        (result,) = await asyncio.gather(writer, return_exceptions=True)
+        self._stopping = False
+        if isinstance(result, Exception):
+            raise result

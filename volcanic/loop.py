@@ -1,0 +1,28 @@
+"""The one event loop of this process: the ASGI server's, or in a worker one that runs in a thread of its own."""
+
+import asyncio
+import threading
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def register(loop: asyncio.AbstractEventLoop) -> None:
+    """Makes `loop` the process's loop; the ASGI application calls it, since there the server owns the loop."""
+    global _loop
+    if _loop is not loop:
+        with _lock:
+            _loop = loop
+
+
+def get_loop() -> asyncio.AbstractEventLoop:
+    """Returns the process's running loop, starting one in a daemon thread where there is none. From any thread."""
+    global _loop
+    with _lock:
+        if _loop is None or not _loop.is_running():
+            _loop = asyncio.new_event_loop()
+            started = threading.Event()
+            _loop.call_soon(started.set)
+            threading.Thread(target=_loop.run_forever, name="loop", daemon=True).start()
+            started.wait()
+        return _loop
