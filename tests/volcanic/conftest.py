@@ -1,0 +1,90 @@
+"""Fixtures of this folder: no real model can be called, and turns to run without a database."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from tests.openai_server import OpenAIServer
+from tests.volcanic.turns import MakeTurn, RecordingSink, RegisterTool, add
+from volcanic.runtime import tools
+from volcanic.runtime.base import Turn
+from volcanic.runtime.prompt import frame_inbound
+
+if TYPE_CHECKING:
+    from volcanic.runtime.assistant import AssistantRunner
+
+
+@pytest.fixture(autouse=True)
+def no_model_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes pydantic-ai refuse every request to a provider; the scripted model is none."""
+    import pydantic_ai.models
+
+    monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", False)
+
+
+@pytest.fixture
+def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    """A local server that plays OpenAI, which is where requests go now, and may."""
+    import pydantic_ai.models
+
+    monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", True)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-the-suite")
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def sink() -> RecordingSink:
+    return RecordingSink()
+
+
+@pytest.fixture
+def make_turn(tmp_path: Path) -> MakeTurn:
+    """Makes a turn from an external agent's text; anything else of it can be given by name."""
+
+    def make(text: str, **given: Any) -> Turn:
+        values: dict[str, Any] = {
+            "session_id": 1,
+            "origin": "task-1",
+            "workspace": tmp_path,
+            "prompt": frame_inbound(caller="travel-bot", text=text),
+            "text": text,
+            "tools": frozenset({"request_input"}),
+            "deadline": datetime.now(UTC) + timedelta(hours=1),
+        }
+        return Turn(**values | given)
+
+    return make
+
+
+@pytest.fixture
+def register() -> Iterator[RegisterTool]:
+    """Registers tools for the test's own time."""
+    names: list[str] = []
+
+    def register(name: str, function: Callable[..., Awaitable[Any]]) -> tools.Tool:
+        names.append(name)
+        return tools.register(name, function)
+
+    yield register
+    for name in names:
+        tools.unregister(name)
+
+
+@pytest.fixture
+async def runner(
+    openai_server: OpenAIServer, settings: Settings, register: RegisterTool
+) -> AsyncIterator["AssistantRunner"]:
+    """The default runner with the local server as its provider; the tool `add` is registered."""
+    from volcanic.runtime.assistant import AssistantRunner
+
+    register("add", add)
+    settings.MODEL = "openai-chat:test"
+    async with AssistantRunner() as runner:
+        yield runner
