@@ -61,8 +61,8 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
         _check_part(index, part)
     if message.context_id and not _CONTEXT_ID.fullmatch(message.context_id):
         raise InvalidParams("message.contextId must match [A-Za-z0-9_-]{1,100}.")
-    metadata = clean_json(MessageToDict(request.metadata)) if request.HasField("metadata") else None
-    wire_message = clean_json(MessageToDict(message))
+    metadata = _plain_json(request.metadata) if request.HasField("metadata") else None
+    wire_message = _plain_json(message)
     return Submission(
         caller_id=caller.id,
         caller_name=caller.name,
@@ -76,6 +76,17 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
         accepted_output_modes=list(configuration.accepted_output_modes),
         hops=_hops(metadata or {}, wire_message.get("metadata", {})),
     )
+
+
+def _plain_json(message: Any) -> dict[str, Any]:
+    """Returns a protobuf message as JSON that can be stored, numbers as they were written: 7 and not 7.0."""
+    plain: dict[str, Any] = json.loads(json.dumps(clean_json(MessageToDict(message))), parse_float=_number)
+    return plain
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _check_part(index: int, part: a2a_pb2.Part) -> None:

@@ -1,0 +1,162 @@
+"""What is wrong with a message, and what is not."""
+
+from typing import Any
+
+import pytest
+
+from tests.product import Api, message, question_of, state_of, text_of
+
+
+def _message(**members: Any) -> dict[str, Any]:
+    return {"message": {name: value for name, value in message(**members).items() if value is not None}}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"parts": []},
+        {"parts": None},
+        {"parts": "hi"},
+        {"parts": [{}]},
+        {"parts": [{"mediaType": "application/json"}]},
+        {"parts": [{"kind": "file"}]},
+        {"parts": [{"text": "a"}, {"metadata": {}}]},
+        {"role": None},
+        {"role": "ROLE_NOBODY"},
+        {"role": "ROLE_AGENT"},
+        {"messageId": None},
+        {"messageId": ""},
+        {"contextId": "has space"},
+        {"contextId": "x" * 101},
+        {"contextId": "ä"},
+        {"metadata": "text"},
+        {"metadata": {"volcanic.hops": "two"}},
+        {"metadata": {"volcanic.hops": -1}},
+        {"metadata": {"volcanic.hops": 1.5}},
+        {"metadata": {"volcanic.hops": True}},
+    ],
+)
+def test_invalid_params(api: Api, members: dict[str, Any]) -> None:
+    """B05, B07 (a), B09, B99: -32602 on JSON-RPC, 400 on REST, and no task."""
+    assert api.error("SendMessage", _message(**members)) == -32602
+    assert api.http.post("/a2a/v1/message:send", json=_message(**members)).status_code == 400
+    assert api.result("ListTasks")["totalSize"] == 0
+
+
+def test_no_message_at_all(api: Api) -> None:
+    assert api.error("SendMessage") == -32602
+    assert api.error("GetTask", {}) == -32602
+
+
+@pytest.mark.parametrize(
+    ("part", "answer"),
+    [
+        ({"text": "hi", "unknownFieldXyz": 1}, "hi"),
+        ({"type": "text", "text": "hi"}, "hi"),
+        ({"kind": "text", "text": "hi"}, "hi"),
+        ({"data": ["a", 1]}, '["a", 1]'),
+        ({"data": "words"}, '"words"'),
+        ({"data": 7}, "7"),
+        ({"data": False}, "false"),
+        ({"data": None}, "null"),
+        ({"text": "emoji \U0001f600"}, "emoji \U0001f600"),
+        ({"text": "nul \x00 end"}, "nul \ufffd end"),
+    ],
+)
+def test_parts_that_are_in_order(api: Api, part: dict[str, Any], answer: str) -> None:
+    """B07 (b), B99, B103: members that nobody knows are ignored, data may be any JSON value."""
+    task = api.send(parts=[part])
+    assert (state_of(task), text_of(task)) == ("COMPLETED", answer)
+
+
+def test_an_empty_text_is_a_text(api: Api) -> None:
+    """B97: presence decides."""
+    task = api.send(parts=[{"text": ""}])
+    assert state_of(task) == "COMPLETED"
+    assert task["history"][0]["parts"] == [{"text": ""}]
+
+
+def test_protojson_is_read_in_all_its_forms(api: Api) -> None:
+    """B09: integer enums, snake_case names, integers as strings; camelCase and names are written."""
+    sent = message()
+    body = {"role": 1, "message_id": sent["messageId"], "parts": [{"text": "hi", "media_type": "text/plain"}]}
+    task = api.result("SendMessage", {"message": body, "configuration": {"historyLength": "1"}})["task"]
+    assert task["history"][0]["role"] == "ROLE_USER"
+    assert task["history"][0]["messageId"] == sent["messageId"]
+    assert api.get(task["id"], historyLength="0").get("history") is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"},
+        {"url": "https://example.com/a.txt"},
+        {"text": "x", "mediaType": "image/png"},
+        {"data": {}, "mediaType": "application/pdf"},
+    ],
+)
+def test_parts_of_a_type_that_is_not_taken(api: Api, part: dict[str, Any]) -> None:
+    """§3.1.1: -32005, and the text names what is taken."""
+    answer = api.rpc("SendMessage", {"message": message(parts=[part])})
+    assert answer["error"]["code"] == -32005
+    assert "text/plain" in answer["error"]["message"]
+    rest = api.http.post("/a2a/v1/message:send", json={"message": message(parts=[part])})
+    assert rest.status_code == 400
+    assert rest.json()["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
+
+
+def test_push_is_declined_in_every_form(api: Api) -> None:
+    """B19: -32003 for the four methods and for the inline form, as the card says."""
+    task = api.send()
+    config = {"taskId": task["id"], "url": "https://example.com/hook", "id": "c1"}
+    assert api.error("CreateTaskPushNotificationConfig", config) == -32003
+    assert api.error("GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c1"}) == -32003
+    assert api.error("ListTaskPushNotificationConfigs", {"taskId": task["id"]}) == -32003
+    assert api.error("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "c1"}) == -32003
+    inline = {"message": message(), "configuration": {"taskPushNotificationConfig": {"url": "https://example.com"}}}
+    assert api.error("SendMessage", inline) == -32003
+    assert api.error("SendStreamingMessage", inline) == -32003
+    base = f"/a2a/v1/tasks/{task['id']}/pushNotificationConfigs"
+    answers = [
+        api.http.post(base, json=config),
+        api.http.get(base),
+        api.http.get(f"{base}/c1"),
+        api.http.delete(f"{base}/c1"),
+    ]
+    assert [answer.status_code for answer in answers] == [400] * 4
+    assert {answer.json()["error"]["details"][0]["reason"] for answer in answers} == {"PUSH_NOTIFICATION_NOT_SUPPORTED"}
+
+
+def test_the_same_message_again_is_the_same_task(api: Api) -> None:
+    """Decided: equal content within ten minutes, from the same caller; other content is a new message."""
+    body = {"message": message("hi")}
+    first = api.result("SendMessage", body)["task"]
+    again = api.result("SendMessage", body)["task"]
+    assert again == first
+    other = api.result("SendMessage", {"message": {**body["message"], "parts": [{"text": "ho"}]}})["task"]
+    assert other["id"] != first["id"]
+    assert api.result("ListTasks")["totalSize"] == 2
+
+
+def test_the_same_answer_again_is_not_a_second_answer(api: Api) -> None:
+    task = api.send("ask: one?\nask: two?")
+    answer = message("1", taskId=task["id"])
+    after = api.result("SendMessage", {"message": answer})["task"]
+    assert (state_of(after), question_of(after)) == ("INPUT_REQUIRED", "two?")
+    again = api.result("SendMessage", {"message": answer})["task"]
+    assert question_of(again) == "two?"
+
+
+def test_hops(api: Api) -> None:
+    """The request's metadata, then the message's, else 0; over MAX_HOPS the task exists and has failed."""
+    assert state_of(api.send(metadata={"volcanic.hops": 3})) == "COMPLETED"
+    task = api.send(metadata={"volcanic.hops": 4})
+    assert state_of(task) == "FAILED"
+    assert "hops" in question_of(task)
+    assert task["status"]["message"]["contextId"] == task["contextId"]
+    params = {"message": message(metadata={"volcanic.hops": 9}), "metadata": {"volcanic.hops": 1}}
+    assert state_of(api.result("SendMessage", params)["task"]) == "COMPLETED"
+    params = {"message": message(), "metadata": {"volcanic.hops": 4, "note": "kept"}}
+    task = api.result("SendMessage", params)["task"]
+    assert state_of(task) == "FAILED"
+    assert task["metadata"] == {"volcanic.hops": 4, "note": "kept"}

@@ -1,0 +1,179 @@
+"""Streams: their order, their beginning and their end."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Keyed
+from tests.product import Api, Product, message, sse, state_of
+from tests.waiting import wait_for
+
+
+def _kinds(events: list[dict[str, Any]]) -> list[str]:
+    return [next(iter(event)) for event in events]
+
+
+def _text(events: list[dict[str, Any]]) -> str:
+    """Puts a streamed `response` together, as a client does."""
+    text = ""
+    for event in events:
+        if "artifactUpdate" in event:
+            update = event["artifactUpdate"]
+            piece = "".join(part["text"] for part in update["artifact"]["parts"])
+            text = text + piece if update.get("append") else piece
+        elif "task" in event:
+            for artifact in event["task"].get("artifacts", []):
+                text = "".join(part["text"] for part in artifact["parts"])
+    return text
+
+
+def test_a_stream_begins_with_the_task_and_ends_with_its_end(api: Api) -> None:
+    """§3.1.2, B43, B63: task, then updates; the first chunk of an artifact is no append; the last event is terminal."""
+    with api.stream("SendStreamingMessage", {"message": message("stream: 30")}) as events:
+        seen = list(events)
+    assert _kinds(seen)[0] == "task"
+    assert set(_kinds(seen)[1:]) == {"statusUpdate", "artifactUpdate"}
+    artifacts = [event["artifactUpdate"] for event in seen if "artifactUpdate" in event]
+    assert "append" not in artifacts[0]
+    assert all(update["append"] for update in artifacts[1:])
+    assert [update.get("lastChunk", False) for update in artifacts] == [False] * (len(artifacts) - 1) + [True]
+    assert len(artifacts) > 2
+    assert state_of(seen[-1]["statusUpdate"]) == "COMPLETED"
+    task = seen[0]["task"]
+    for event in seen[1:]:
+        (update,) = event.values()
+        assert (update["taskId"], update["contextId"]) == (task["id"], task["contextId"])  # B49
+    final = api.get(task["id"])
+    assert _text(seen) == final["artifacts"][0]["parts"][0]["text"]
+
+
+def test_a_late_subscriber_sees_the_same(api: Api) -> None:
+    """B60, B67, B127: the snapshot, then what is new; every stream gets all events, each under its own request id."""
+    with api.stream("SendStreamingMessage", {"message": message("stream: 40")}, request_id="first") as events:
+        first = [next(events) for _ in range(3)]
+        body = {"jsonrpc": "2.0", "id": "second", "method": "SubscribeToTask", "params": {"id": first[0]["task"]["id"]}}
+        with api.http.stream("POST", "/a2a", json=body) as response:
+            envelopes = list(sse(response))
+        first += list(events)
+    assert {envelope["id"] for envelope in envelopes} == {"second"}
+    second = [envelope["result"] for envelope in envelopes]
+    assert _kinds(second)[0] == "task"
+    assert _text(second) == _text(first)
+    assert second[-1] == first[-1]
+    tail = second[1:]
+    assert first[-len(tail) :] == tail
+
+
+def test_a_stream_ends_when_the_task_asks(api: Api) -> None:
+    with api.stream("SendStreamingMessage", {"message": message("ask: well?")}) as events:
+        seen = list(events)
+    assert state_of(seen[-1]["statusUpdate"]) == "INPUT_REQUIRED"
+    answer = {"message": message("fine", taskId=seen[0]["task"]["id"])}
+    with api.stream("SendStreamingMessage", answer) as events:
+        seen = list(events)
+    assert state_of(seen[0]["task"]) in ("SUBMITTED", "WORKING", "COMPLETED")
+    assert state_of(seen[-1].get("statusUpdate") or seen[-1]["task"]) == "COMPLETED"
+
+
+def test_a_subscriber_to_a_waiting_task_gets_the_snapshot_and_what_follows(api: Api) -> None:
+    """B59: parked tasks can be followed."""
+    task = api.send("ask: well?")
+    with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
+        assert next(events)["task"] == task
+        api.send("fine", taskId=task["id"])
+        rest = list(events)
+    assert [state_of(event["statusUpdate"]) for event in rest if "statusUpdate" in event] == [
+        "SUBMITTED",
+        "WORKING",
+        "COMPLETED",
+    ]
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+@pytest.mark.parametrize("colon", [":", "%3A"])
+def test_subscribe_over_rest_by_both_verbs(api: Api, verb: str, colon: str) -> None:
+    """B13: POST and GET, the colon encoded or not."""
+    task = api.send("ask: well?")
+    url = f"/a2a/v1/tasks/{task['id']}{colon}subscribe"
+    with api.http.stream(verb, url, headers={"A2A-Version": "1.0"}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert next(sse(response))["task"]["id"] == task["id"]
+
+
+def test_stream_headers(api: Api) -> None:
+    """B65: nothing on the way may buffer."""
+    with api.http.stream("POST", "/a2a/v1/message:stream", json={"message": message()}) as response:
+        assert response.headers["x-accel-buffering"] == "no"
+        assert response.headers["cache-control"] == "no-cache"
+        assert list(sse(response))
+
+
+@pytest.mark.parametrize("script", ["hello", "fail: no luck"])
+def test_subscribe_to_a_task_that_has_ended_is_an_error_and_no_stream(api: Api, script: str) -> None:
+    """B57, B61: -32004 / 400 with a JSON content type."""
+    task = api.send(script)
+    answer = api.http.post(
+        "/a2a", json={"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}
+    )
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["error"]["code"] == -32004
+    answer = api.http.post(f"/a2a/v1/tasks/{task['id']}:subscribe")
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/a2a+json")
+
+
+@pytest.mark.parametrize("body", [{}, {"message": {"parts": []}}, {"message": message(taskId="nope")}])
+def test_what_is_wrong_with_a_streaming_request_is_a_plain_error(api: Api, body: dict[str, Any]) -> None:
+    """B61: until the first event is ready the answer is a normal HTTP error."""
+    answer = api.http.post("/a2a/v1/message:stream", json=body)
+    assert answer.status_code in (400, 404)
+    assert "error" in answer.json()
+    old = api.rpc("message/stream", {"message": {"kind": "message", "messageId": "x", "role": "user", "parts": []}})
+    assert "error" in old
+
+
+def test_a_reader_that_goes_does_not_stop_the_run(api: Api, product: Product, friend: Keyed) -> None:
+    """B51, B53: the task goes on, and the next stream gets the rest."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("stream: 40")}}
+    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}) as http:
+        with http.stream("POST", "/a2a", json=body) as response:
+            task = next(sse(response))["result"]["task"]
+    with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
+        seen = list(events)
+    assert state_of(seen[-1]["statusUpdate"]) == "COMPLETED"
+    assert "Traceback" not in product.log("web")
+
+
+def test_a_caller_that_stops_waiting_does_not_stop_the_run(api: Api) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        api.http.post(
+            "/a2a",
+            json={"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message("sleep: 1\nhi")}},
+            timeout=0.3,
+        )
+    (task,) = api.result("ListTasks")["tasks"]
+    api.wait(task["id"], "COMPLETED")
+
+
+def test_a_slow_reader_holds_nobody_up(api: Api) -> None:
+    """B55: one that reads nothing, one that reads all."""
+    with api.stream("SendStreamingMessage", {"message": message("stream: 100")}) as idle:
+        task = next(idle)["task"]
+        with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
+            seen = list(events)
+    assert _text(seen).endswith("chunk 100")
+
+
+def test_many_silent_streams_leave_nothing_behind(api: Api, product: Product, friend: Keyed) -> None:
+    """B53, B173: idle streams hold no database connection, and when their clients die the server is as before."""
+    task = api.send("ask: well?")
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}).encode()
+    limits = httpx.Limits(max_connections=None)
+    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, limits=limits, timeout=30) as http:
+        streams = [http.send(http.build_request("POST", "/a2a", content=body), stream=True) for _ in range(100)]
+        assert {stream.status_code for stream in streams} == {200}
+        assert state_of(api.send()) == "COMPLETED"
+        for stream in streams:
+            stream.close()
+    wait_for(lambda: state_of(api.send()) == "COMPLETED")

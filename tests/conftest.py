@@ -1,0 +1,97 @@
+"""Fixtures for the whole suite: a fixed cast, and the product running for real."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django.fixtures import Settings
+
+from tests.product import Api, Product
+from trust.models import CHAT, Caller, Level
+from trust.services import caller_create
+from volcanic.models import Workspace
+from volcanic.services import workspace_create
+
+
+@pytest.fixture(autouse=True)
+def _workspaces_in_tmp(tmp_path: Path, settings: Settings) -> None:
+    settings.WORKSPACES_DIR = str(tmp_path / "workspaces")
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A caller and its key."""
+
+    caller: Caller
+    key: str
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """The owner of `workspace`."""
+    return User.objects.create_user("olivia", password="olivia-password", is_staff=True)
+
+
+@pytest.fixture
+def other_owner(db: None) -> User:
+    """The owner of `other_workspace`."""
+    return User.objects.create_user("oscar", password="oscar-password", is_staff=True)
+
+
+@pytest.fixture
+def superuser(db: None) -> User:
+    """May see everything."""
+    return User.objects.create_superuser("root", password="root-password")
+
+
+@pytest.fixture
+def workspace(owner: User) -> Workspace:
+    """The owner's workspace."""
+    return workspace_create(slug="main", owner=owner)
+
+
+@pytest.fixture
+def other_workspace(other_owner: User) -> Workspace:
+    """Another owner's workspace."""
+    return workspace_create(slug="other", owner=other_owner)
+
+
+@pytest.fixture
+def friend(workspace: Workspace) -> Keyed:
+    """A caller at Act with `chat` granted."""
+    return Keyed(*caller_create(workspace=workspace, name="friend", level=Level.ACT, skills=[CHAT]))
+
+
+@pytest.fixture
+def second_friend(workspace: Workspace) -> Keyed:
+    """Another caller of the same workspace that may do the same."""
+    return Keyed(*caller_create(workspace=workspace, name="second-friend", level=Level.ACT, skills=[CHAT]))
+
+
+@pytest.fixture
+def stranger(workspace: Workspace) -> Keyed:
+    """A caller to whom nothing is granted."""
+    return Keyed(*caller_create(workspace=workspace, name="stranger"))
+
+
+@pytest.fixture(scope="session")
+def product(
+    django_db_setup: None, django_db_blocker: object, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Product]:
+    """The product as it runs: a web process and a worker, on this test process's database."""
+    running = Product(tmp_path_factory.mktemp("product"))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def api(transactional_db: None, product: Product, friend: Keyed) -> Iterator[Api]:
+    """The product's API, as the friend calls it."""
+    product.revive()
+    with product.api(friend.key) as client:
+        yield client

@@ -1,0 +1,199 @@
+"""The product as processes of its own: uvicorn and a Celery worker, and a client for its API."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+from django.db import connection
+
+from tests.waiting import wait_for
+
+START_SECONDS = 60
+
+
+def free_port() -> int:
+    """Returns a TCP port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Product:
+    """One web process and one worker, on the database of the test process that starts them."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = environment
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the processes."""
+        url = urlsplit(os.environ["DATABASE_URL"])
+        return {
+            **os.environ,
+            "DATABASE_URL": urlunsplit(url._replace(path=f"/{connection.settings_dict['NAME']}")),
+            "PUBLIC_URL": self.url,
+            "WORKSPACES_DIR": str(self.folder / "workspaces"),
+            "LEASE_SECONDS": "3",
+            "LOG_FORMAT": "json",
+            "PYTHONWARNINGS": "default",
+            **self._environment,
+        }
+
+    def start(self) -> None:
+        """Starts both processes and returns when both are ready."""
+        self.start_web()
+        self.start_worker()
+
+    def start_web(self) -> None:
+        """Starts the web process and returns when it answers."""
+        self._spawn("web", "uvicorn", "volcanic.asgi:application", "--port", str(self.port), "--log-level", "warning")
+        wait_for(self._web_answers, START_SECONDS)
+
+    def start_worker(self) -> None:
+        """Starts the worker and returns when it is ready."""
+        (self.folder / "worker.log").write_bytes(b"")
+        self._spawn("worker", "celery", "-A", "volcanic", "worker", "-P", "threads", "-c", "8", "-l", "INFO",
+                    "-Q", "turns,watches,push,default", "--without-gossip", "--without-mingle", "--without-heartbeat")  # fmt: skip
+        wait_for(lambda: b" ready." in (self.folder / "worker.log").read_bytes(), START_SECONDS)
+
+    def _spawn(self, name: str, module: str, *arguments: str) -> None:
+        with open(self.folder / f"{name}.log", "ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments], env=self.environment, stdout=log, stderr=log
+            )
+
+    def _web_answers(self) -> bool:
+        if self._processes["web"].poll() is not None:
+            raise AssertionError(f"the web process ended:\n{self.log('web')}")
+        try:
+            return httpx.get(f"{self.url}/healthz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def log(self, name: str) -> str:
+        """Returns what a process logged."""
+        return (self.folder / f"{name}.log").read_text()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Sends a signal to a process; waits for its end after SIGKILL."""
+        self._processes[name].send_signal(number)
+        if number is signal.SIGKILL:
+            self._processes[name].wait(10)
+
+    def revive(self) -> None:
+        """Starts again what a test killed."""
+        for name, process in list(self._processes.items()):
+            if process.poll() is not None:
+                (self.start_web if name == "web" else self.start_worker)()
+
+    def stop(self) -> None:
+        """Stops both processes."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait(10)
+
+    @contextmanager
+    def api(self, key: str) -> Iterator["Api"]:
+        """Returns a client for a caller's key."""
+        with httpx.Client(base_url=self.url, headers={"X-API-Key": key}, timeout=30) as http:
+            yield Api(http)
+
+
+def message(text: str = "hi", **members: Any) -> dict[str, Any]:
+    """Returns a message in the wire's 1.0 form, with a fresh id."""
+    return {"role": "ROLE_USER", "messageId": str(uuid.uuid4()), "parts": [{"text": text}], **members}
+
+
+class Api:
+    """A caller's view of the product."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self.http = http
+
+    def rpc(self, method: str, params: Any = None, **members: Any) -> dict[str, Any]:
+        """Makes a JSON-RPC call and returns the envelope of the answer. `members` overrides the request's."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}, **members}
+        headers = {"A2A-Version": "1.0"} if "/" not in method else {}
+        answer: dict[str, Any] = self.http.post("/a2a", json=body, headers=headers).json()
+        return answer
+
+    def result(self, method: str, params: Any = None) -> Any:
+        """Makes a JSON-RPC call that must succeed, and returns its result."""
+        answer = self.rpc(method, params)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def error(self, method: str, params: Any = None) -> int:
+        """Makes a JSON-RPC call that must fail, and returns the error's code."""
+        answer = self.rpc(method, params)
+        assert "result" not in answer, answer
+        code: int = answer["error"]["code"]
+        return code
+
+    def send(self, text: str = "hi", *, at_once: bool = False, **members: Any) -> dict[str, Any]:
+        """Sends a message and returns the task."""
+        params = {"message": message(text, **members), "configuration": {"returnImmediately": at_once}}
+        task: dict[str, Any] = self.result("SendMessage", params)["task"]
+        return task
+
+    def get(self, task_id: str, **params: Any) -> dict[str, Any]:
+        """Returns a task."""
+        task: dict[str, Any] = self.result("GetTask", {"id": task_id, **params})
+        return task
+
+    def wait(self, task_id: str, state: str, seconds: float = 20) -> dict[str, Any]:
+        """Returns a task as soon as it is in `state`, given without its prefix."""
+        return wait_for(
+            lambda: (task := self.get(task_id))["status"]["state"] == f"TASK_STATE_{state}" and task, seconds
+        )
+
+    @contextmanager
+    def stream(self, method: str, params: Any, request_id: Any = 1) -> Iterator[Iterator[dict[str, Any]]]:
+        """Opens a JSON-RPC stream; yields an iterator of the results of its events."""
+        body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        with self.http.stream("POST", "/a2a", json=body, headers={"A2A-Version": "1.0"}) as response:
+            assert response.headers["content-type"].startswith("text/event-stream"), response.read()
+            yield (envelope["result"] for envelope in sse(response))
+
+
+def sse(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    """Yields the JSON of each server-sent event of a response."""
+    data: list[str] = []
+    for line in response.iter_lines():
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").strip())
+        elif not line and data:
+            yield json.loads("\n".join(data))
+            data = []
+
+
+def state_of(task: dict[str, Any]) -> str:
+    """Returns the state of a task or status update, without its prefix."""
+    state: str = task["status"]["state"]
+    return state.removeprefix("TASK_STATE_")
+
+
+def text_of(task: dict[str, Any]) -> str:
+    """Returns the text of a task's `response` artifact."""
+    (artifact,) = [artifact for artifact in task.get("artifacts", []) if artifact["artifactId"] == "response"]
+    return "".join(part["text"] for part in artifact["parts"])
+
+
+def question_of(task: dict[str, Any]) -> str:
+    """Returns the text of a task's status message."""
+    return "".join(part["text"] for part in task["status"]["message"]["parts"])

@@ -1,0 +1,32 @@
+"""A pytest plugin: PostgreSQL and Valkey for the whole run, started once, in a folder that goes with it.
+
+Named by `-p` in pyproject.toml, so that it is loaded before pytest-django reads the settings. Each xdist worker gets a
+database of its own from pytest-django, and a Valkey database and prefix of its own here.
+"""
+
+import os
+from contextlib import ExitStack
+
+import pytest
+
+from volcanic.embedded import temporary
+
+_services = ExitStack()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Starts the services. No option is added: this is the first hook there is, and settings must not come before."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        urls = _services.enter_context(temporary())
+        os.environ["DATABASE_URL"] = urls.database_url
+        os.environ["TEST_REDIS_URL"] = urls.redis_url.partition("?")[0]
+    number = int((worker or "gw0").removeprefix("gw"))
+    os.environ["REDIS_URL"] = f"{os.environ['TEST_REDIS_URL']}?db={number}"
+    os.environ["REDIS_PREFIX"] = f"test-{worker or 'main'}"
+    os.environ.setdefault("MODEL", "faux")
+
+
+def pytest_unconfigure() -> None:
+    """Stops the services, when this is the process that started them."""
+    _services.close()
