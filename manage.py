@@ -10,10 +10,13 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
     from django.core.management import execute_from_command_line
 
-    from volcanic.embedded import for_command
+    from volcanic.embedded import EmbeddedError, for_command
 
-    with for_command(sys.argv):
-        execute_from_command_line(sys.argv)
+    try:
+        with for_command(sys.argv):
+            execute_from_command_line(sys.argv)
+    except EmbeddedError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

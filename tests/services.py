@@ -4,6 +4,7 @@ Named by `-p` in pyproject.toml, so that it is loaded before pytest-django reads
 database of its own from pytest-django, and a Valkey database and prefix of its own here.
 """
 
+import atexit
 import os
 from contextlib import ExitStack
 
@@ -19,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
         urls = _services.enter_context(temporary())
+        atexit.register(_services.close)  # pytest may end before it unconfigures
         os.environ["DATABASE_URL"] = urls.database_url
         os.environ["TEST_REDIS_URL"] = urls.redis_url.partition("?")[0]
     number = int((worker or "gw0").removeprefix("gw"))

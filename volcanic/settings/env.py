@@ -7,6 +7,8 @@ from pathlib import Path
 
 from environs import FileAwareEnv, validate
 
+from volcanic.embedded import make_var
+
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
 # Lazy: a wrong value is remembered, and `env.seal()` at the end of the settings raises them all at once.
@@ -31,6 +33,7 @@ def generated_secret(name: str) -> str:
     """
     path = VAR_DIR / "secrets" / name
     if not path.exists():
+        make_var(VAR_DIR)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f"{name}.{os.getpid()}")
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

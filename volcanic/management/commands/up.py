@@ -1,0 +1,139 @@
+"""`manage.py up`: the whole product in the foreground, as `make up` runs it."""
+
+import http.client
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from volcanic import embedded
+from volcanic.settings.env import BASE_DIR, VAR_DIR
+from volcanic.supervisor.launch import die_with_parent
+from volcanic.supervisor.log import Log
+from volcanic.supervisor.runner import Plan, run
+from volcanic.supervisor.spec import Spec
+
+_WORKER_GRACE = 10.0  # seconds more than its turns get
+_QUEUES = "turns,watches,push,default"
+
+
+class Command(BaseCommand):
+    """Starts services, migrations, web, worker and beat, and keeps them running until it is told to stop."""
+
+    help = "Runs the whole product in the foreground: PORT and VOLCANIC_VAR say where."
+    requires_system_checks: list[str] = []  # bootstrap runs them, beside the programs that start
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Exits 0 when told to stop, 1 when something cannot be kept running."""
+        if os.environ.get("MAKELEVEL"):
+            die_with_parent(signal.SIGTERM)  # a `make` that is killed cannot tell us
+        var = VAR_DIR.resolve()
+        embedded.make_var(var)
+        log = Log(sys.stdout)
+        postgres, valkey = embedded.needed()
+        try:
+            services = embedded.Embedded(var, postgres=postgres, valkey=valkey, emit=log)
+        except embedded.EmbeddedError as error:
+            raise CommandError(str(error)) from error
+        host, port = os.environ.get("HOST") or "127.0.0.1", settings.PORT
+        env = {**os.environ, "PORT": str(port), "VOLCANIC_VAR": str(var), "PYTHONUNBUFFERED": "1"}
+        plan = Plan(
+            host=host,
+            port=port,
+            services=services,
+            must_migrate=must_migrate,
+            migrate=_manage("migrate", "--no-input", env=env),
+            first_run=_manage("bootstrap", env=env),
+            programs=(worker(env), beat(env, var), web(env, host, port)),
+        )
+        sys.exit(run(plan, log))
+
+
+def must_migrate() -> bool:
+    """True when a migration is not applied yet. Looks itself: starting `migrate` to do nothing costs seconds."""
+    from django.db.migrations.executor import MigrationExecutor
+
+    try:
+        executor = MigrationExecutor(connection)
+        return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    finally:
+        connection.close()
+        getattr(connection, "close_pool", lambda: None)()
+
+
+def web(env: dict[str, str], host: str, port: int) -> Spec:
+    """The ASGI server; ready when it answers its health check."""
+    return _python(
+        "web",
+        *("-m", "daphne", "-b", host, "-p", str(port), "volcanic.asgi:application"),
+        env=env,
+        probe=lambda: answers(host, port),
+    )
+
+
+def worker(env: dict[str, str]) -> Spec:
+    """The Celery worker. A stop lets its turns finish; the death of the runner does not, because a worker that was
+    asked to stop while its broker is gone never ends.
+    """
+    logged = settings.LOG_LEVEL in ("DEBUG", "INFO")
+    return _python(
+        "worker",
+        *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-P", "threads", "-c", str(settings.WORKER_THREADS)),
+        *("-Q", _QUEUES, "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"),
+        env=env,
+        grace=settings.SHUTDOWN_GRACE_SECONDS + _WORKER_GRACE,
+        ready_text=" ready." if logged else None,
+        probe=None if logged else consumes,
+    )
+
+
+def beat(env: dict[str, str], var: Path) -> Spec:
+    """The scheduler of the sweeps."""
+    schedule = str(var / "celerybeat-schedule")
+    return _python("beat", "-m", "celery", "-A", "volcanic", "beat", "-s", schedule, "-l", "WARNING", env=env)
+
+
+def answers(host: str, port: int) -> bool:
+    """True when the health check answers 200."""
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    request = http.client.HTTPConnection(address, port, timeout=5)
+    try:
+        request.request("GET", "/healthz", headers={"Host": f"localhost:{port}"})
+        return request.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        request.close()
+
+
+def consumes() -> bool:
+    """True when some client waits for messages: how a worker that logs nothing shows that it is ready."""
+    import redis
+
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    try:
+        return any(one["cmd"] == "brpop" for one in cast(list[dict[str, str]], client.client_list()))
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
+def _manage(*arguments: str, env: dict[str, str]) -> Spec:
+    return _python(arguments[0], str(BASE_DIR / "manage.py"), *arguments, env=env)
+
+
+def _python(name: str, *arguments: str, env: dict[str, str], **more: Any) -> Spec:
+    return Spec(
+        name=name,
+        argv=(sys.executable, *arguments),
+        env=env,
+        cwd=BASE_DIR,
+        death_signal=signal.SIGKILL,
+        **more,
+    )
