@@ -1,5 +1,6 @@
 """Where the SDK's 0.3 adapters fall short of the rules that hold here."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,10 +12,10 @@ from a2a.server.jsonrpc_models import InvalidParamsError, InvalidRequestError
 from a2a.server.routes.common import create_event_source_response
 from a2a.utils import json_utils
 from a2a.utils.error_handlers import build_rest_error_payload, rest_stream_error_handler
-from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError
+from a2a.utils.errors import A2A_REASON_TO_ERROR, JSON_RPC_ERROR_CODE_MAP, A2AError, InternalError
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 
 async def _with_first(stream: Any) -> AsyncIterator[Any]:
@@ -67,11 +68,28 @@ class JSONRPCAdapter(JSONRPC03Adapter):
         return create_event_source_response(events())
 
 
+def _with_old_shape(response: Response) -> Response:
+    """Adds to an error what 0.3 clients read of it: its type and message, at the top of the body."""
+    if response.status_code < 400:
+        return response
+    body = json.loads(bytes(response.body))
+    error = body["error"]
+    kind = A2A_REASON_TO_ERROR.get(error["details"][0]["reason"]) if error.get("details") else None
+    body |= {"type": (kind or InternalError).__name__, "message": error["message"]}
+    return JSONResponse(body, status_code=response.status_code)
+
+
 class RESTAdapter(REST03Adapter):
-    """The SDK's adapter, but errors before a stream are no stream."""
+    """The SDK's adapter, but errors before a stream are no stream, and all are in a shape that 0.3 clients read."""
+
+    async def _handle_request(self, method: Any, request: Request) -> Response:
+        return _with_old_shape(await super()._handle_request(method, request))
+
+    async def _handle_streaming_request(self, method: Any, request: Request) -> Response:
+        return _with_old_shape(await self._stream(method, request))
 
     @rest_stream_error_handler
-    async def _handle_streaming_request(self, method: Any, request: Request) -> EventSourceResponse:
+    async def _stream(self, method: Any, request: Request) -> EventSourceResponse:
         await request.body()
         stream = await _with_first(method(request, self._context_builder.build(request)))
 

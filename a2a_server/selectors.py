@@ -94,7 +94,8 @@ def events_after(*, task_id: uuid.UUID, seq: int) -> list[tuple[int, str]]:
     """Returns the events of a task after number `seq`, in order, each with its number; the payload is JSON text."""
     with connection.cursor() as cursor:
         cursor.execute(queries.EVENTS_AFTER, {"task": task_id, "seq": seq})
-        return cursor.fetchall()
+        rows: list[tuple[int, str]] = cursor.fetchall()
+        return rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,7 +106,7 @@ def task_submit(*, submission: Submission) -> Submitted:
     if not over:
         transaction.on_commit(lambda: task_enqueue(task_id))
     if submission.continues:  # nobody can wait for a new task yet
-        transaction.on_commit(lambda: wakeups.send(str(task_id), values["state"]))
+        transaction.on_commit(lambda: wakeups.send(str(task_id), TaskState.SUBMITTED))
     return Submitted(task_id, fresh=not over)
 
 

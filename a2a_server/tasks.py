@@ -1,20 +1,33 @@
 """Celery's entry points: each takes an id at most, and calls a service."""
 
+import threading
 import uuid
+from typing import Any
 
 from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.conf import settings
 
 from a2a_server.running import task_run
+from a2a_server.runs import StopReason, keeper
 from a2a_server.services import tasks_sweep
 
 
-@shared_task(name="a2a_server.tasks.run_turn")  # type: ignore[untyped-decorator]
+@shared_task(name="a2a_server.tasks.run_turn")
 def run_turn(task_id: str) -> None:
     """Runs a submitted task, if it is still there to be run."""
     task_run(task_id=uuid.UUID(task_id))
 
 
-@shared_task(name="a2a_server.tasks.sweep")  # type: ignore[untyped-decorator]
+@shared_task(name="a2a_server.tasks.sweep")
 def sweep() -> None:
     """Fails runs whose worker is gone, and sends lost messages again."""
     tasks_sweep()
+
+
+@worker_shutting_down.connect
+def stop_runs(**_kwargs: Any) -> None:
+    """Gives this worker's runs a grace to end by themselves, then ends them as "server restarted"."""
+    timer = threading.Timer(settings.SHUTDOWN_GRACE_SECONDS, keeper.stop_all, [StopReason.SHUTDOWN])
+    timer.daemon = True
+    timer.start()

@@ -156,7 +156,8 @@ def task_state_from(state: int) -> TaskState | None:
 
 def to_task(task: TaskView, *, history_length: int | None = None) -> a2a_pb2.Task:
     """Returns the SDK's Task of a task of ours."""
-    return ParseDict(json.loads(task.to_json(history_length=history_length)), a2a_pb2.Task())
+    parsed: a2a_pb2.Task = ParseDict(json.loads(task.to_json(history_length=history_length)), a2a_pb2.Task())
+    return parsed
 
 
 def to_task_page(page: TaskPage, *, page_size: int, history_length: int | None) -> a2a_pb2.ListTasksResponse:

@@ -1,16 +1,20 @@
 """Fixtures for the whole suite: a fixed cast, and the product running for real."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from tests.product import Api, Product
 from trust.models import CHAT, Caller, Level
 from trust.services import caller_create
+from volcanic import db
 from volcanic.models import Workspace
 from volcanic.services import workspace_create
 
@@ -18,6 +22,20 @@ from volcanic.services import workspace_create
 @pytest.fixture(autouse=True)
 def _workspaces_in_tmp(tmp_path: Path, settings: Settings) -> None:
     settings.WORKSPACES_DIR = str(tmp_path / "workspaces")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Before the database is dropped, its connections in the database threads are closed."""
+    yield
+    barrier = threading.Barrier(django_settings.DB_THREADS)
+
+    def close() -> None:
+        barrier.wait(10)
+        connection.close()
+
+    for future in [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]:
+        future.result()
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class Product:
             "PUBLIC_URL": self.url,
             "WORKSPACES_DIR": str(self.folder / "workspaces"),
             "LEASE_SECONDS": "3",
+            "SHUTDOWN_GRACE_SECONDS": "1",
             "LOG_FORMAT": "json",
             "PYTHONWARNINGS": "default",
             **self._environment,
@@ -67,8 +68,8 @@ class Product:
     def start_worker(self) -> None:
         """Starts the worker and returns when it is ready."""
         (self.folder / "worker.log").write_bytes(b"")
-        self._spawn("worker", "celery", "-A", "volcanic", "worker", "-P", "threads", "-c", "8", "-l", "INFO",
-                    "-Q", "turns,watches,push,default", "--without-gossip", "--without-mingle", "--without-heartbeat")  # fmt: skip
+        options = "-P threads -c 8 -l INFO -Q turns,watches,push,default --without-gossip --without-mingle"
+        self._spawn("worker", "celery", "-A", "volcanic", "worker", *options.split(" "), "--without-heartbeat")
         wait_for(lambda: b" ready." in (self.folder / "worker.log").read_bytes(), START_SECONDS)
 
     def _spawn(self, name: str, module: str, *arguments: str) -> None:
@@ -94,6 +95,10 @@ class Product:
         self._processes[name].send_signal(number)
         if number is signal.SIGKILL:
             self._processes[name].wait(10)
+
+    def runs(self, name: str) -> bool:
+        """Tells whether a process is there."""
+        return self._processes[name].poll() is None
 
     def revive(self) -> None:
         """Starts again what a test killed."""

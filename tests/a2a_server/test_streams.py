@@ -136,9 +136,11 @@ def test_what_is_wrong_with_a_streaming_request_is_a_plain_error(api: Api, body:
 def test_a_reader_that_goes_does_not_stop_the_run(api: Api, product: Product, friend: Keyed) -> None:
     """B51, B53: the task goes on, and the next stream gets the rest."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("stream: 40")}}
-    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}) as http:
-        with http.stream("POST", "/a2a", json=body) as response:
-            task = next(sse(response))["result"]["task"]
+    with (
+        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}) as http,
+        http.stream("POST", "/a2a", json=body) as response,
+    ):
+        task = next(sse(response))["result"]["task"]
     with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
         seen = list(events)
     assert state_of(seen[-1]["statusUpdate"]) == "COMPLETED"

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
 from volcanic.settings.env import BASE_DIR, PRODUCTION, VAR_DIR, env, generated_secret
 
 PRODUCTION = PRODUCTION
@@ -79,11 +82,54 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
 }
 
-UNFOLD = {
+
+def _link(title: str, icon: str, screen: str, allowed: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{screen}"),
+        "permission": f"volcanic.admin.base.{allowed}",
+    }
+
+
+UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Volcanic",
     "SITE_HEADER": "Volcanic",
     "SITE_SUBHEADER": "Your assistant on the A2A network",
     "SITE_SYMBOL": "volcano",
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "volcanic.admin.dashboard.dashboard",
+    "STYLES": [lambda _request: static("volcanic/admin.css")],
+    "SIDEBAR": {
+        "show_search": False,
+        "navigation": [
+            {
+                "items": [
+                    _link("Overview", "dashboard", "index", "is_owner"),
+                    _link("Tasks", "task", "a2a_server_task_changelist", "is_owner"),
+                    _link("Sessions", "forum", "volcanic_session_changelist", "is_owner"),
+                ]
+            },
+            {
+                "title": "Trust",
+                "separator": True,
+                "items": [
+                    _link("Callers", "smart_toy", "trust_caller_changelist", "is_owner"),
+                    _link("Skills", "extension", "trust_skill_changelist", "is_owner"),
+                    _link("Grants", "verified_user", "trust_grant_changelist", "is_owner"),
+                ],
+            },
+            {
+                "title": "Settings",
+                "separator": True,
+                "items": [
+                    _link("Workspaces", "folder", "volcanic_workspace_changelist", "is_owner"),
+                    _link("Users", "person", "auth_user_changelist", "is_superuser"),
+                    _link("Groups", "group", "auth_group_changelist", "is_superuser"),
+                    _link("Failed logins", "lock", "axes_accessattempt_changelist", "is_superuser"),
+                ],
+            },
+        ],
+    },
 }

@@ -1,0 +1,125 @@
+"""The official SDK's client as the caller, on every interface that the card declares."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import Client, ClientConfig, create_client
+from a2a.types import a2a_pb2
+from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
+from google.protobuf.json_format import ParseDict
+
+from tests.conftest import Keyed
+from tests.product import Product
+
+INTERFACES = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
+
+
+@asynccontextmanager
+async def _client(product: Product, key: str, binding: str, version: str, *, streaming: bool) -> AsyncIterator[Client]:
+    """Returns a client that speaks only the given interface of our own card."""
+    async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=30) as http:
+        card = a2a_pb2.AgentCard()
+        ParseDict(
+            (await http.get(f"{product.url}/.well-known/agent-card.json")).json(), card, ignore_unknown_fields=True
+        )
+        wanted = [
+            interface
+            for interface in card.supported_interfaces
+            if (interface.protocol_binding, interface.protocol_version) == (binding, version)
+        ]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(wanted)
+        config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
+        yield await create_client(card, config)
+
+
+def _request(text: str, *, at_once: bool = False, **members: Any) -> a2a_pb2.SendMessageRequest:
+    return a2a_pb2.SendMessageRequest(
+        message=a2a_pb2.Message(
+            role=a2a_pb2.ROLE_USER, message_id=str(uuid.uuid4()), parts=[a2a_pb2.Part(text=text)], **members
+        ),
+        configuration=a2a_pb2.SendMessageConfiguration(return_immediately=at_once),
+    )
+
+
+async def _task(client: Client, request: a2a_pb2.SendMessageRequest) -> a2a_pb2.Task:
+    (event,) = [event async for event in client.send_message(request)]
+    return event.task
+
+
+@pytest.fixture
+def key(transactional_db: None, product: Product, friend: Keyed) -> str:
+    """The friend's key, with the product running."""
+    product.revive()
+    return friend.key
+
+
+@pytest.mark.parametrize(("binding", "version"), INTERFACES)
+async def test_a_whole_conversation(key: str, product: Product, binding: str, version: str) -> None:
+    """Send, multi-turn, get, list, cancel, errors."""
+    async with _client(product, key, binding, version, streaming=False) as client:
+        task = await _task(client, _request("hello"))
+        assert task.status.state == a2a_pb2.TASK_STATE_COMPLETED
+        assert task.artifacts[0].parts[0].text == "hello"
+
+        asked = await _task(client, _request("ask: which day?"))
+        assert asked.status.state == a2a_pb2.TASK_STATE_INPUT_REQUIRED
+        assert asked.status.message.parts[0].text == "which day?"
+        answered = await _task(client, _request("monday", task_id=asked.id, context_id=asked.context_id))
+        assert answered.artifacts[0].parts[0].text == "You said: monday"
+        assert await client.get_task(a2a_pb2.GetTaskRequest(id=asked.id)) == answered
+
+        running = await _task(client, _request("sleep: 60", at_once=True))
+        canceled = await client.cancel_task(a2a_pb2.CancelTaskRequest(id=running.id))
+        assert canceled.status.state == a2a_pb2.TASK_STATE_CANCELED
+        with pytest.raises(TaskNotCancelableError):
+            await client.cancel_task(a2a_pb2.CancelTaskRequest(id=running.id))
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task(a2a_pb2.GetTaskRequest(id=str(uuid.uuid4())))
+        with pytest.raises(UnsupportedOperationError):
+            await _task(client, _request("more", task_id=task.id))
+
+        if version == "1.0":
+            page = await client.list_tasks(a2a_pb2.ListTasksRequest(page_size=2))
+            assert (page.total_size, len(page.tasks), bool(page.next_page_token)) == (3, 2, True)
+
+
+@pytest.mark.parametrize(("binding", "version"), INTERFACES)
+async def test_streams(key: str, product: Product, binding: str, version: str) -> None:
+    """Stream, and subscribe from a second client."""
+    async with (
+        _client(product, key, binding, version, streaming=True) as client,
+        _client(product, key, binding, version, streaming=True) as other,
+    ):
+        text, states, second = "", [], None
+        async for event in client.send_message(_request("stream: 40")):
+            if event.HasField("task") and second is None:
+                second = asyncio.create_task(_last_state(other, event.task.id))
+            if event.HasField("artifact_update"):
+                text += "".join(part.text for part in event.artifact_update.artifact.parts)
+            if event.HasField("status_update"):
+                states.append(event.status_update.status.state)
+        assert text == " ".join(f"chunk {number}" for number in range(1, 41))
+        assert states[-1] == a2a_pb2.TASK_STATE_COMPLETED
+        assert second is not None
+        assert await second == a2a_pb2.TASK_STATE_COMPLETED
+
+
+async def _last_state(client: Client, task_id: str) -> int:
+    state = 0
+    async for event in client.subscribe(a2a_pb2.SubscribeToTaskRequest(id=task_id)):
+        state = event.status_update.status.state if event.HasField("status_update") else state
+    return state
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+async def test_the_extended_card(key: str, product: Product, binding: str) -> None:
+    async with _client(product, key, binding, "1.0", streaming=False) as client:
+        card = await client.get_extended_agent_card(a2a_pb2.GetExtendedAgentCardRequest())
+        assert card.capabilities.streaming
+        assert [skill.id for skill in card.skills] == ["chat"]

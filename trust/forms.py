@@ -1,0 +1,129 @@
+"""Forms of the admin's screens of trust. What they check is only how a choice is written down, not who may what."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.db.models import QuerySet
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
+
+from trust.models import Caller, Grant, Skill
+
+if TYPE_CHECKING:
+    CallerModelForm = forms.ModelForm[Caller]
+    GrantModelForm = forms.ModelForm[Grant]
+    SkillModelForm = forms.ModelForm[Skill]
+else:
+    CallerModelForm = GrantModelForm = SkillModelForm = forms.ModelForm
+
+
+class CallerAddForm(CallerModelForm):
+    """A new caller, and the skills that it is granted at once."""
+
+    skill_choices: ClassVar[QuerySet[Skill]] = Skill.objects.none()
+
+    skills = forms.ModelMultipleChoiceField(
+        queryset=Skill.objects.none(),
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="Granted at once. More can be granted at any time.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["skills"]
+        assert isinstance(field, forms.ModelMultipleChoiceField)
+        field.queryset = self.skill_choices
+        field.label_from_instance = _with_workspace  # type: ignore[method-assign,assignment]
+        workspace = self.fields["workspace"]
+        assert isinstance(workspace, forms.ModelChoiceField)
+        only = list(workspace.queryset[:2]) if workspace.queryset is not None else []
+        if len(only) == 1:
+            workspace.initial = only[0].pk
+
+    def clean(self) -> dict[str, Any]:
+        """A skill is of the caller's workspace, or built in."""
+        data = super().clean() or self.cleaned_data
+        workspace = data.get("workspace")
+        wrong = [skill.slug for skill in data.get("skills", ()) if not _fits(skill, workspace)]
+        if workspace is not None and wrong:
+            self.add_error("skills", f"Not skills of the workspace {workspace}: {', '.join(wrong)}.")
+        return data
+
+
+class GrantForm(GrantModelForm):
+    """A skill for a caller of the same workspace."""
+
+    def clean(self) -> dict[str, Any]:
+        """A skill is of the caller's workspace, or built in."""
+        data = super().clean() or self.cleaned_data
+        caller, skill = data.get("caller"), data.get("skill")
+        if caller is not None and skill is not None and not (skill.enabled and _fits(skill, caller.workspace)):
+            self.add_error("skill", f"There is no such skill in the workspace {caller.workspace}.")
+        return data
+
+
+def _fits(skill: Skill, workspace: Any) -> bool:
+    return skill.workspace_id is None or (workspace is not None and skill.workspace_id == workspace.pk)
+
+
+def _with_workspace(skill: Skill) -> str:
+    return f"{skill.name} ({skill.slug})" if skill.workspace is None else f"{skill.name} ({skill.workspace.slug})"
+
+
+class RotateForm(forms.Form):
+    """How long the keys that a new one replaces still work."""
+
+    GRACES = (
+        ("0", "at once"),
+        ("3600", "in 1 hour"),
+        ("86400", "in 1 day"),
+        ("604800", "in 7 days"),
+    )
+    grace = forms.ChoiceField(choices=GRACES, widget=UnfoldAdminSelectWidget, label="Old keys end")
+
+    @property
+    def grace_label(self) -> str:
+        """The chosen time in words."""
+        return dict(self.GRACES)[self.cleaned_data["grace"]].removeprefix("in ")
+
+
+class LinesField(forms.CharField):
+    """A list of short texts, one a line."""
+
+    widget = UnfoldAdminTextareaWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        """Returns the stored list as lines."""
+        return "\n".join(str(item) for item in value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        """Returns the lines as the list that is stored."""
+        text = super().to_python(value) or ""
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compares lists."""
+        return bool(self.to_python(data) != (initial or []))
+
+
+class SkillForm(SkillModelForm):
+    """A skill of a workspace."""
+
+    tags = LinesField(required=False, help_text="One a line.")
+    examples = LinesField(required=False, help_text="Requests that fit, one a line.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "workspace" in self.fields:
+            self.fields["workspace"].required = True  # without one it would be built in
+
+    def clean_slug(self) -> str:
+        """A built-in skill's id stays its own: what is granted is looked up by id."""
+        slug: str = self.cleaned_data["slug"]
+        if Skill.objects.filter(workspace=None, slug=slug).exists():
+            raise forms.ValidationError("There is a built-in skill with this id.")
+        return slug
