@@ -69,3 +69,17 @@ def model_is_named(**_kwargs: Any) -> list[CheckMessage]:
             id="volcanic.E003",
         )
     ]
+
+
+@register()
+def field_keys_are_long(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.E004: there is a key for encrypted fields, and none of them can be guessed."""
+    if settings.FIELD_KEYS and all(len(key) >= 32 for key in settings.FIELD_KEYS):
+        return []
+    return [
+        Error(
+            "FIELD_KEYS holds no key, or one of fewer than 32 characters.",
+            hint="Make one with: openssl rand -hex 32",
+            id="volcanic.E004",
+        )
+    ]

@@ -11,7 +11,11 @@ PRODUCTION = PRODUCTION
 VAR_DIR = VAR_DIR
 DEBUG = False
 SECRET_KEY: str = env.str("SECRET_KEY") if PRODUCTION else env.str("SECRET_KEY", None) or generated_secret("secret_key")
-ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", [] if PRODUCTION else ["*"])
+# Keys of encrypted fields, the newest first: it encrypts, all decrypt. Apart from SECRET_KEY, to be rotated apart.
+FIELD_KEYS: list[str] = (
+    env.list("FIELD_KEYS") if PRODUCTION else env.list("FIELD_KEYS", None) or [generated_secret("field_key")]
+)
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS") if PRODUCTION else env.list("ALLOWED_HOSTS", ["*"])
 PORT: int = env.int("PORT", 8000)
 PUBLIC_URL: str = (env.str("PUBLIC_URL") if PRODUCTION else env.str("PUBLIC_URL", f"http://localhost:{PORT}")) or ""
 
@@ -24,7 +28,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "channels",
     "rest_framework",
     "axes",
     "volcanic.apps.VolcanicConfig",
@@ -97,6 +100,10 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "Volcanic",
     "SITE_SUBHEADER": "Your assistant on the A2A network",
     "SITE_SYMBOL": "volcano",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda _request: static("volcanic/favicon.svg")}
+    ],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "volcanic.admin.dashboard.dashboard",

@@ -1,0 +1,32 @@
+"""The system checks: each finds its mistake, and nothing else."""
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django.fixtures import Settings
+
+
+def _ids(**_kwargs: object) -> list[str | None]:
+    return [
+        message.id for message in run_checks(include_deployment_checks=True) if (message.id or "")[:8] == "volcanic"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("PUBLIC_URL", "https://assistant.example.com", []),
+        ("RUNNER", "volcanic.runtime.nothing.Runner", ["volcanic.E001"]),
+        ("RUNNER", "nopackage.Runner", ["volcanic.E001"]),
+        ("RUNNER", "Runner", ["volcanic.E001"]),
+        ("PUBLIC_URL", "assistant.example.com", ["volcanic.E002", "volcanic.W001"]),
+        ("PUBLIC_URL", "https://assistant.example.com/a2a", ["volcanic.E002"]),
+        ("PUBLIC_URL", "http://assistant.example.com", ["volcanic.W001"]),
+        ("MODEL", "gpt", ["volcanic.E003"]),
+        ("FIELD_KEYS", ["short"], ["volcanic.E004"]),
+        ("FIELD_KEYS", [], ["volcanic.E004"]),
+    ],
+)
+def test_checks(settings: Settings, name: str, value: object, found: list[str]) -> None:
+    settings.PUBLIC_URL = "https://assistant.example.com"
+    setattr(settings, name, value)
+    assert _ids() == found
