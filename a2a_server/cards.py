@@ -8,6 +8,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import a2a_pb2
 from django.conf import settings
+from google.protobuf.json_format import MessageToDict
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
@@ -91,9 +92,10 @@ def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
 def card_response(card: a2a_pb2.AgentCard, headers: Headers, *, private: bool) -> Response:
     """Returns a card over HTTP, with its validators, or 304 when the client has it already (8.6, RFC 9110).
 
-    The one document serves 1.0 and 0.3 clients: it has the members of both.
+    The public card is one document for 1.0 and 0.3 clients, with the members of both: both look in the same place.
     """
-    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False, sort_keys=True).encode()
+    members = MessageToDict(card) if private else agent_card_to_dict(card)
+    body = json.dumps(members, ensure_ascii=False, sort_keys=True).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     if len(_first_served) > 1000:
         _first_served.clear()

@@ -72,6 +72,8 @@ class Task(models.Model):
         indexes = [
             # ListTasks: a caller's tasks, newest status first.
             models.Index(fields=["caller", "-status_at", "-id"], name="task_list_of_caller"),
+            # The admin: everybody's tasks, newest first.
+            models.Index(fields=["-status_at", "-id"], name="task_recent"),
             # ListTasks with contextId.
             models.Index(fields=["caller", "context_id", "-status_at", "-id"], name="task_list_of_context"),
             # The sweep: runs whose lease has passed, submitted tasks that nobody claimed.

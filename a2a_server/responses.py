@@ -72,7 +72,7 @@ def too_large(limit: int) -> Fault:
 NOT_JSON = Fault(
     415,
     "INVALID_ARGUMENT",
-    -32600,
+    -32005,
     "MEDIA_TYPE_NOT_SUPPORTED",
     "Send Content-Type: application/json or application/a2a+json.",
     http=True,

@@ -44,6 +44,12 @@ def caller_create(
     return caller, key_add(caller=caller)
 
 
+def caller_update(*, caller: Caller, level: Level, note: str) -> None:
+    """Writes the owner's level and note of a caller: the level counts from its next turn on."""
+    caller.level, caller.note = level, note
+    caller.save(update_fields=["level", "note"])
+
+
 @transaction.atomic
 def key_add(*, caller: Caller) -> str:
     """Gives a caller one more key and returns it: the only time it is seen."""

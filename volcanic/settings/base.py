@@ -13,7 +13,7 @@ DEBUG = False
 SECRET_KEY: str = env.str("SECRET_KEY") if PRODUCTION else env.str("SECRET_KEY", None) or generated_secret("secret_key")
 # Keys of encrypted fields, the newest first: it encrypts, all decrypt. Apart from SECRET_KEY, to be rotated apart.
 FIELD_KEYS: list[str] = (
-    env.list("FIELD_KEYS") if PRODUCTION else env.list("FIELD_KEYS", None) or [generated_secret("field_key")]
+    env.list("FIELD_KEYS") if PRODUCTION else env.list("FIELD_KEYS", []) or [generated_secret("field_key")]
 )
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS") if PRODUCTION else env.list("ALLOWED_HOSTS", ["*"])
 PORT: int = env.int("PORT", 8000)

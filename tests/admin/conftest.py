@@ -1,0 +1,150 @@
+"""Two owners with one row of everything each, and clients logged in as the cast."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from a2a_server.models import Artifact, Task, TaskEvent, TaskState
+from trust.models import Caller, CallerKey, Grant, Level, Skill
+from trust.services import caller_create, grant_add
+from volcanic.models import Session, Turn, Workspace
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings: Settings) -> None:
+    """The cast's passwords are hashed for every test."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One row of everything in one workspace. Whatever has a text has `mark` in it."""
+
+    mark: str
+    workspace: Workspace
+    caller: Caller
+    api_key: str
+    key: CallerKey
+    skill: Skill
+    grant: Grant
+    session: Session
+    task: Task
+
+    def row_of(self, model: type[Any]) -> Any:
+        """Returns this workspace's row of a table."""
+        return {
+            Workspace: self.workspace,
+            Session: self.session,
+            Caller: self.caller,
+            Skill: self.skill,
+            Grant: self.grant,
+            Task: self.task,
+        }[model]
+
+
+def wire_message(role: str, text: str) -> dict[str, Any]:
+    """Returns a message in the wire's form."""
+    return {"messageId": str(uuid.uuid4()), "role": role, "parts": [{"text": text}]}
+
+
+def make_task(rows: Rows | None = None, *, state: TaskState = TaskState.INPUT_REQUIRED, **values: Any) -> Task:
+    """Returns a task with an event and an artifact, in the rows' workspace if they are given."""
+    if rows is not None:
+        session = Session.objects.create(workspace=rows.workspace, kind="inbound", scope=str(uuid.uuid4()))
+        values = {"caller": rows.caller, "session": session, "context_id": str(uuid.uuid4()), **values}
+    values.setdefault("history", [wire_message("ROLE_USER", "a request")])
+    task = Task.objects.create(state=state, seq=1, **values)
+    status = {"state": f"TASK_STATE_{state.upper()}"}
+    TaskEvent.objects.create(task=task, seq=1, payload={"statusUpdate": {"taskId": str(task.pk), "status": status}})
+    return task
+
+
+def make_rows(workspace: Workspace, mark: str) -> Rows:
+    """Returns one row of everything, marked."""
+    Workspace.objects.filter(pk=workspace.pk).update(card_name=f"{mark} card")
+    workspace.refresh_from_db()
+    caller, api_key = caller_create(workspace=workspace, name=f"{mark}-bot", level=Level.ACT, note=f"{mark} note")
+    skill = Skill.objects.create(workspace=workspace, slug=f"{mark}-skill", name=f"{mark} skill", description="x")
+    session = Session.objects.create(
+        workspace=workspace, kind="inbound", scope=f"a2a-{caller.pk}_{mark}-context", title=f"{mark} title"
+    )
+    now = timezone.now()
+    Turn.objects.create(session=session, prompt=f"{mark} prompt", state="completed", started_at=now, finished_at=now)
+    task = make_task(
+        caller=caller,
+        session=session,
+        context_id=f"{mark}-context",
+        history=[wire_message("ROLE_USER", f"{mark} request")],
+        status_message=wire_message("ROLE_AGENT", f"{mark} question"),
+    )
+    payload = {"artifactId": "response", "parts": [{"text": f"{mark} answer"}]}
+    Artifact.objects.create(task=task, artifact_id="response", payload=payload)
+    return Rows(
+        mark=mark,
+        workspace=workspace,
+        caller=caller,
+        api_key=api_key,
+        key=caller.keys.get(),
+        skill=skill,
+        grant=grant_add(caller=caller, slug=skill.slug),
+        session=session,
+        task=task,
+    )
+
+
+@pytest.fixture
+def rows(workspace: Workspace) -> Rows:
+    """The owner's rows."""
+    return make_rows(workspace, "olivias")
+
+
+@pytest.fixture
+def other_rows(other_workspace: Workspace) -> Rows:
+    """The other owner's rows."""
+    return make_rows(other_workspace, "oscars")
+
+
+@pytest.fixture
+def staff_without_workspace(db: None) -> User:
+    """May log in, and owns nothing."""
+    return User.objects.create_user("sven", password="sven-password", is_staff=True)
+
+
+LoginAs = Callable[[User], Client]
+
+
+@pytest.fixture
+def login_as() -> LoginAs:
+    """Returns a function that gives a client logged in as a user."""
+
+    def login(user: User) -> Client:
+        client = Client()
+        client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+        return client
+
+    return login
+
+
+@pytest.fixture
+def as_owner(login_as: LoginAs, owner: User) -> Client:
+    """The owner's browser."""
+    return login_as(owner)
+
+
+@pytest.fixture
+def as_other(login_as: LoginAs, other_owner: User) -> Client:
+    """The other owner's browser."""
+    return login_as(other_owner)
+
+
+@pytest.fixture
+def as_superuser(login_as: LoginAs, superuser: User) -> Client:
+    """The superuser's browser."""
+    return login_as(superuser)

@@ -1,0 +1,232 @@
+"""What every admin screen shares: owners see their own workspaces' rows only, and no page counts a whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import ForeignKey, Model, QuerySet
+from django.db.models.options import Options
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import cached_property
+from django.views.decorators.http import require_POST
+
+from volcanic.selectors import workspaces_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:  # the theme is untyped, and its classes are Django's with more looks
+    ThemeAdmin = admin.ModelAdmin[Any]
+    ThemePaginator = Paginator[Any]
+    RelatedFilter = admin.RelatedFieldListFilter
+
+    def display(
+        *,
+        description: str,
+        ordering: str | None = None,
+        label: Mapping[str, str | None] | None = None,
+        empty_value: str | None = None,
+    ) -> Callable[[F], F]:
+        """Describes a column or field that a method gives; `label` colours it by the first of a pair."""
+        ...
+
+else:
+    from unfold.admin import ModelAdmin as ThemeAdmin
+    from unfold.contrib.filters.admin import RelatedDropdownFilter as RelatedFilter
+    from unfold.decorators import display as display
+
+    ThemePaginator = Paginator
+
+# A list offers this many rows for paging; what is older is found by search and filters.
+LISTED_ROWS = 1000
+CHOICES = 500
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    """Tells whether the visitor administers the whole installation."""
+    return bool(request.user.is_active and request.user.is_staff and request.user.is_superuser)
+
+
+def is_owner(request: HttpRequest) -> bool:
+    """Tells whether the visitor may use the owner's screens: staff that owns a workspace, or a superuser.
+
+    Owners need no permissions given by hand: what they own is what they may see. Asked once for each request.
+    """
+    known: bool | None = getattr(request, "_volcanic_is_owner", None)
+    if known is None:
+        user = request.user
+        known = user.is_active and user.is_staff and (user.is_superuser or workspaces_of(user).exists())
+        request._volcanic_is_owner = known  # type: ignore[attr-defined]
+    return known
+
+
+def moment(time: datetime | None) -> str:
+    """Returns a time, short enough for a column."""
+    return "" if time is None else date_format(timezone.localtime(time), "Y-m-d H:i")
+
+
+class CappedPaginator(ThemePaginator):
+    """Looks for at most LISTED_ROWS rows, however many there are, and never counts a table."""
+
+    template_name = "admin/pagination_capped.html"
+
+    @cached_property
+    def _seen(self) -> int:
+        rows = cast("QuerySet[Any]", self.object_list)
+        return len(rows.order_by().values_list("pk")[: LISTED_ROWS + 1])
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows can be paged through."""
+        return min(self._seen, LISTED_ROWS)
+
+    @property
+    def capped(self) -> bool:
+        """Whether there are more rows than can be paged through."""
+        return self._seen > LISTED_ROWS
+
+
+class OwnRelatedFilter(RelatedFilter):
+    """Filters by a related row, offering the visitor's own only."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: ThemeAdmin) -> Any:
+        """Returns the rows that the related model's own screen would list."""
+        related = model_admin.admin_site.get_model_admin(field.remote_field.model)
+        rows = related.get_queryset(request).order_by(*related.get_ordering(request))[:CHOICES]
+        return [(str(row.pk), str(row)) for row in rows]
+
+
+class BaseAdmin(ThemeAdmin):
+    """No full counts, unknown rows are 404, and panels below the form."""
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    list_max_show_all = 0
+    # Columns that a list has no use for and that can be large.
+    list_defer: ClassVar[Sequence[str]] = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Returns the theme's list, without the columns of `list_defer`."""
+        theme: type[ChangeList] = super().get_changelist(request, **kwargs)
+        deferred = self.list_defer
+
+        class LeanChangeList(theme):  # type: ignore[misc,valid-type]
+            def get_queryset(self, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+                rows: QuerySet[Any] = super().get_queryset(*args, **kwargs)
+                return rows.defer(*deferred)
+
+        return LeanChangeList
+
+    def panels(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Returns what the templates around the form of `obj` need."""
+        return {}
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """Adds the panels of an existing row."""
+        if obj is not None:
+            context |= self.panels(request, obj)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Options[Any], object_id: str) -> NoReturn:
+        raise Http404  # Django would redirect; another owner's row and none at all look the same
+
+    def post_path(self, route: str, name: str, view: Callable[..., HttpResponse]) -> URLPattern:
+        """Returns a path below a row that takes POST only (CSRF-checked) and calls `view(request, obj, …)`.
+
+        The visitor must be allowed to view the row; what else it takes, `view` checks.
+        """
+
+        def handle(request: HttpRequest, object_id: str, **kwargs: Any) -> HttpResponse:
+            if not self.has_view_permission(request):
+                raise PermissionDenied
+            obj = self.get_object(request, unquote(object_id))
+            if obj is None:
+                raise Http404
+            return view(request, obj, **kwargs)
+
+        label = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        return path(f"<path:object_id>/{route}/", self.admin_site.admin_view(require_POST(handle)), name=label)
+
+
+class OwnedAdmin(BaseAdmin):
+    """A screen of rows that belong to a workspace. `owner_lookup` is the way from a row to the workspace's owner."""
+
+    owner_lookup: ClassVar[str]
+    can_add: ClassVar[bool] = False
+    can_change: ClassVar[bool] = False
+    can_delete: ClassVar[bool] = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Returns the visitor's own rows: the one gate for lists, pages, actions, choices and direct addresses."""
+        rows = super().get_queryset(request)
+        return rows if is_superuser(request) else rows.filter(**{self.owner_lookup: request.user.pk})
+
+    def formfield_for_foreignkey(self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        """Offers the visitor's own rows only."""
+        related: type[Model] = db_field.remote_field.model
+        if "queryset" not in kwargs and self.admin_site.is_registered(related):
+            kwargs["queryset"] = self.admin_site.get_model_admin(related).get_queryset(request)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Owners see the screens without being given permissions."""
+        return is_owner(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Which rows is get_queryset's decision."""
+        return is_owner(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Owners may add where the screen allows it at all."""
+        return self.can_add and is_owner(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Owners may change where the screen allows it at all."""
+        return self.can_change and is_owner(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Owners may delete where the screen allows it at all."""
+        return self.can_delete and is_owner(request)
+
+
+class SuperuserAdmin(BaseAdmin):
+    """A screen of the whole installation: for superusers, whatever permissions others were given."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Superusers only."""
+        return is_superuser(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Superusers only."""
+        return is_superuser(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Superusers only."""
+        return is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Superusers only."""
+        return is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Superusers only."""
+        return is_superuser(request)
