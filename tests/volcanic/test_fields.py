@@ -1,6 +1,7 @@
 """The encrypted field, on a table of its own."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 from django.core.exceptions import FieldError, ImproperlyConfigured
@@ -16,6 +17,7 @@ class Secret(models.Model):
     """Exists for these tests only."""
 
     text = EncryptedTextField(null=True)
+    objects: "ClassVar[models.Manager[Secret]]" = models.Manager()
 
     class Meta:
         app_label = "volcanic_field_tests"
