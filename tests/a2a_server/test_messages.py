@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.product import Api, message, question_of, state_of, text_of
+from volcanic.models import Turn
 
 
 def _message(**members: Any) -> dict[str, Any]:
@@ -160,3 +161,32 @@ def test_hops(api: Api) -> None:
     task = api.result("SendMessage", params)["task"]
     assert state_of(task) == "FAILED"
     assert task["metadata"] == {"volcanic.hops": 4, "note": "kept"}
+
+
+def test_accepted_output_modes_are_told_to_the_assistant(api: Api) -> None:
+    """§3.2.2: the agent tailors its output; what the caller takes is in the turn's frame."""
+    params = {"message": message(), "configuration": {"acceptedOutputModes": ["application/json", "text/plain"]}}
+    task = api.result("SendMessage", params)["task"]
+    assert state_of(task) == "COMPLETED"
+    (turn,) = Turn.objects.filter(origin=f"task:{task['id']}")
+    assert "application/json, text/plain" in str(turn.messages)
+
+
+def test_extensions_that_nobody_knows_are_ignored(api: Api) -> None:
+    """§4.6: asked for in the header and named in the message; none is required, none is activated."""
+    uri = "https://example.com/extensions/unknown/v1"
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message(extensions=[uri])}}
+    answer = api.http.post("/a2a", json=body, headers={"A2A-Extensions": uri})
+    task = answer.json()["result"]["task"]
+    assert state_of(task) == "COMPLETED"
+    assert task["history"][0]["extensions"] == [uri]
+    assert uri not in answer.headers.get("a2a-extensions", "")
+
+
+def test_metadata_is_kept(api: Api) -> None:
+    """§3.2.5: any JSON under any key, of the request and of the message."""
+    wild = {"a": [1, None, {"b": False}], "": "empty key", "c\x00": "x"}
+    task = api.result("SendMessage", {"message": message(metadata=wild), "metadata": wild})["task"]
+    kept = {"a": [1, None, {"b": False}], "": "empty key", "c\ufffd": "x"}
+    assert api.get(task["id"])["metadata"] == kept
+    assert api.get(task["id"])["history"][0]["metadata"] == kept

@@ -1,11 +1,13 @@
 """Streams: their order, their beginning and their end."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import httpx
 import pytest
 
+from a2a_server.models import TaskEvent
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, sse, state_of
 from tests.waiting import wait_for
@@ -47,6 +49,16 @@ def test_a_stream_begins_with_the_task_and_ends_with_its_end(api: Api) -> None:
         assert (update["taskId"], update["contextId"]) == (task["id"], task["contextId"])  # B49
     final = api.get(task["id"])
     assert _text(seen) == final["artifacts"][0]["parts"][0]["text"]
+
+
+def test_text_is_written_at_most_ten_times_a_second(api: Api) -> None:
+    """150 chunks over three seconds: one write for each 100 ms at most, and one for the end."""
+    task = api.send("stream: 150")
+    events = TaskEvent.objects.filter(task_id=task["id"], payload__has_key="artifactUpdate").order_by("seq")
+    times = list(events.values_list("created_at", flat=True))
+    assert 5 < len(times) <= 3.5 * 10 + 1
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times[:-1])]
+    assert min(gaps) >= 0.095
 
 
 def test_a_late_subscriber_sees_the_same(api: Api) -> None:
