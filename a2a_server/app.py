@@ -1,7 +1,7 @@
 """The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
 
 In order: the path, the key (before a byte of the body is read), the size of the body, its envelope and version. Then
-the plainest calls are answered here, from stored JSON, and all others by the SDK's routes.
+`operations` answers the unary JSON-RPC calls on tasks, and the SDK's routes everything else.
 """
 
 import asyncio
@@ -11,23 +11,22 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes import create_rest_routes
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
+from a2a.utils.errors import A2AError
 from django.conf import settings
 from django.db import DatabaseError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.routing import Match, Mount, Route, Router
 
-from a2a_server import cards, responses
+from a2a_server import cards, operations, responses
 from a2a_server.cards import JSONRPC_PATH, REST_03_PATH, REST_PATH
 from a2a_server.compat import JSONRPCAdapter, RESTAdapter
 from a2a_server.envelope import V03, Call, FaultError, check_state, open_jsonrpc, parse_json, version_of_rest
-from a2a_server.errors import TaskNotFound
 from a2a_server.handler import ContextBuilder, VolcanicRequestHandler
 from a2a_server.responses import fault_response
-from a2a_server.selectors import parse_task_id
-from a2a_server.services import task_read
 from trust.keys import key_digest
 from trust.selectors import AuthenticatedCaller, caller_by_key_digest
 from trust.services import key_note_use
@@ -225,26 +224,12 @@ class A2AApplication:
 
     async def _serve_jsonrpc(self, exchange: Exchange, caller: AuthenticatedCaller) -> None:
         call = open_jsonrpc(exchange.body, _version_header(exchange))
-        if (fast := await self._fast_get(call, caller)) is not None:
-            await exchange.answer(fast)
+        if operations.covers(call.method):
+            await exchange.answer(await _answer(call, caller))
             return
-        exchange.body = call.body
+        exchange.body = json.dumps(call.envelope).encode()
         _set_version(exchange.scope, call.version)
         await self._jsonrpc(exchange.scope, exchange.receive, exchange.send)
-
-    async def _fast_get(self, call: Call, caller: AuthenticatedCaller) -> Response | None:
-        """Answers the plainest and most frequent call, GetTask, from stored JSON: what the SDK would make of it."""
-        if call.method != "GetTask" or not call.params.keys() <= {"id", "historyLength"}:
-            return None
-        task_id, length = call.params.get("id"), call.params.get("historyLength")
-        if not isinstance(task_id, str) or not task_id or not _is_length(length):
-            return None
-        try:
-            task = await run_db(task_read, task_id=parse_task_id(task_id), caller_id=caller.id)
-        except TaskNotFound:
-            return fault_response(responses.task_not_found(), rest=False, request_id=call.id)
-        result = task.to_json(history_length=length)
-        return responses.text_response(f'{{"jsonrpc":"2.0","id":{json.dumps(call.id)},"result":{result}}}', rest=False)
 
     async def _serve_rest(self, exchange: Exchange, caller: AuthenticatedCaller) -> None:
         scope = exchange.scope
@@ -274,8 +259,13 @@ class A2AApplication:
         await self._rest(scope, exchange.receive, exchange.send)
 
 
-def _is_length(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+async def _answer(call: Call, caller: AuthenticatedCaller) -> Response:
+    """Answers a unary call on tasks."""
+    try:
+        result = await operations.call(call.method, call.params, caller)
+    except A2AError as error:
+        return responses.json_response(build_error_response(call.id, error), rest=False)
+    return responses.text_response(f'{{"jsonrpc":"2.0","id":{json.dumps(call.id)},"result":{result}}}', rest=False)
 
 
 def _key_from(headers: Headers) -> str:

@@ -71,7 +71,7 @@ class Call:
     method: str
     params: dict[str, Any]
     version: str
-    body: bytes
+    envelope: dict[str, Any]
 
 
 def parse_json(body: bytes) -> Any:
@@ -118,8 +118,8 @@ def open_jsonrpc(body: bytes, version_header: str) -> Call:
     except FaultError as error:
         raise FaultError(error.fault, request_id) from None
     if isinstance(request_id, float):
-        value["id"] = None  # the SDK knows no fractional ids; the answer gets the caller's own back, see app.py
-    return Call(request_id, method, params, version, json.dumps(value).encode())
+        raise FaultError(invalid_request("id must be a string, a whole number or null."), None)
+    return Call(request_id, method, params, version, value)
 
 
 def parse_version(header: str) -> str:

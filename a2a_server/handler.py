@@ -1,6 +1,5 @@
 """What each A2A method does: our side of the SDK's routes. All of it is asked of services and selectors."""
 
-import asyncio
 import functools
 import inspect
 import logging
@@ -14,15 +13,14 @@ from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
 from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.types import a2a_pb2
-from a2a.utils.errors import A2AError, InternalError
 from django.conf import settings
 from starlette.requests import Request
 
-from a2a_server import cards, wire
-from a2a_server.errors import NotSupported, PushNotSupported, RequestError
+from a2a_server import cards, operations, wire
+from a2a_server.errors import NotSupported, PushNotSupported
 from a2a_server.models import TERMINAL, TaskState
-from a2a_server.selectors import TaskView, events_after, parse_task_id, tasks_list
-from a2a_server.services import Submission, task_cancel, task_read, task_submit
+from a2a_server.selectors import events_after, parse_task_id
+from a2a_server.services import task_read, task_submit
 from trust.selectors import AuthenticatedCaller
 from volcanic import wakeups
 from volcanic.db import run_db
@@ -30,7 +28,6 @@ from volcanic.db import run_db
 logger = logging.getLogger(__name__)
 
 # Who waits looks by itself this often, in case a wake-up was lost.
-_BLOCKING_LOOK_SECONDS = 1.0
 _STREAM_LOOK_SECONDS = 5.0
 
 Event = a2a_pb2.Task | a2a_pb2.TaskStatusUpdateEvent | a2a_pb2.TaskArtifactUpdateEvent
@@ -66,16 +63,6 @@ def _caller(context: ServerCallContext) -> AuthenticatedCaller:
     return context.user.caller
 
 
-def _translated(error: Exception) -> A2AError:
-    """Returns the A2A error of an exception. What nobody foresaw is logged, and only said to have happened."""
-    if isinstance(error, A2AError):
-        return error
-    if isinstance(error, RequestError):
-        return wire.to_sdk_error(error)
-    logger.error("request failed", exc_info=error)
-    return InternalError("Internal error")
-
-
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """Checks required fields, and lets nothing but A2A errors out of a method."""
     checked = validate_request_params(method)
@@ -88,7 +75,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
                 async for event in events:
                     yield event
             except Exception as error:
-                raise _translated(error) from error
+                raise wire.translated(error) from error
             finally:
                 await events.aclose()
 
@@ -99,7 +86,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return await checked(*args, **kwargs)
         except Exception as error:
-            raise _translated(error) from error
+            raise wire.translated(error) from error
 
     return call
 
@@ -110,15 +97,7 @@ class VolcanicRequestHandler(RequestHandler):
     @_guarded
     async def on_message_send(self, params: a2a_pb2.SendMessageRequest, context: ServerCallContext) -> a2a_pb2.Task:
         """SendMessage (3.1.1): waits until the task settles, unless `returnImmediately`."""
-        caller = _caller(context)
-        length = wire.history_length_from(params.configuration)
-        submission = wire.submission_from(params, caller)
-        if params.configuration.return_immediately:
-            submitted = await run_db(task_submit, submission=submission)
-            task = await run_db(task_read, task_id=submitted.task_id, caller_id=caller.id)
-        else:
-            task = await _submit_and_wait(submission)
-        return wire.to_task(task, history_length=length)
+        return wire.to_task(await operations.send_message(params, _caller(context)))
 
     @_guarded
     async def on_message_send_stream(
@@ -143,24 +122,19 @@ class VolcanicRequestHandler(RequestHandler):
     @_guarded
     async def on_get_task(self, params: a2a_pb2.GetTaskRequest, context: ServerCallContext) -> a2a_pb2.Task:
         """GetTask (3.1.3)."""
-        length = wire.history_length_from(params)
-        task = await run_db(task_read, task_id=parse_task_id(params.id), caller_id=_caller(context).id)
-        return wire.to_task(task, history_length=length)
+        return wire.to_task(await operations.get_task(params, _caller(context)))
 
     @_guarded
     async def on_list_tasks(
         self, params: a2a_pb2.ListTasksRequest, context: ServerCallContext
     ) -> a2a_pb2.ListTasksResponse:
         """ListTasks (3.1.4): this caller's own, newest status first."""
-        wanted, length = wire.filter_from(params), wire.history_length_from(params)
-        page = await run_db(tasks_list, caller_id=_caller(context).id, wanted=wanted)
-        return wire.to_task_page(page, page_size=wanted.page_size, history_length=length)
+        return wire.to_task_page(await operations.list_tasks(params, _caller(context)))
 
     @_guarded
     async def on_cancel_task(self, params: a2a_pb2.CancelTaskRequest, context: ServerCallContext) -> a2a_pb2.Task:
         """CancelTask (3.1.5)."""
-        task = await run_db(task_cancel, task_id=parse_task_id(params.id), caller_id=_caller(context).id)
-        return wire.to_task(task)
+        return wire.to_task(await operations.cancel_task(params, _caller(context)))
 
     @_guarded
     async def on_get_extended_agent_card(
@@ -194,25 +168,6 @@ class VolcanicRequestHandler(RequestHandler):
         raise wire.to_sdk_error(PushNotSupported())
 
 
-async def _submit_and_wait(submission: Submission) -> TaskView:
-    """Submits a message and returns its task when that has ended or waits for somebody.
-
-    Joins before it submits, so that no wake-up is missed. Waits at most BLOCKING_MAX_SECONDS.
-    """
-    give_up = time.monotonic() + settings.BLOCKING_MAX_SECONDS
-    with wakeups.waiting(str(submission.task_id)) as waiter:
-        submitted = await run_db(task_submit, submission=submission)
-        while True:
-            # A task that was just submitted, or is said to work, is not worth a look.
-            woken = submitted.fresh and await waiter.wait(_BLOCKING_LOOK_SECONDS)
-            if not (woken and waiter.hint == TaskState.WORKING):
-                task = await run_db(task_read, task_id=submitted.task_id, caller_id=submission.caller_id)
-                if task.settled or time.monotonic() >= give_up:
-                    return task
-            if not submitted.fresh:  # the same message again: its task may be another, so no wake-up comes
-                await asyncio.sleep(_BLOCKING_LOOK_SECONDS)
-
-
 async def _follow(
     task_id: uuid.UUID, caller_id: int, *, refuse_ended: bool = False, history_length: int | None = None
 ) -> AsyncGenerator[Event, None]:
@@ -225,7 +180,7 @@ async def _follow(
         task = await run_db(task_read, task_id=task_id, caller_id=caller_id)
         if refuse_ended and task.state in TERMINAL:
             raise NotSupported(f"The task has ended ({task.state.value}): get it with GetTask.")
-        yield wire.to_task(task, history_length=history_length)
+        yield wire.to_task(task.to_json(history_length=history_length))
         if task.state in TERMINAL or (task.state is TaskState.INPUT_REQUIRED and not refuse_ended):
             return
         seq, close_at = task.seq, time.monotonic() + settings.STREAM_MAX_AGE_SECONDS

@@ -29,21 +29,21 @@ _STATUS_EVENT_OF_CHANGED = _EVENT_OF.format(payload=_STATUS_UPDATE, source="chan
 TASK_CREATE = f"""
     WITH received AS (
         INSERT INTO a2a_server_receivedmessage AS known (caller_id, digest, task_id, received_at)
-        VALUES (%(caller)s, %(digest)s, %(task)s, %(now)s)
+        VALUES (%(caller)s, %(digest)s::text, %(task)s, %(now)s)
         ON CONFLICT (caller_id, digest) DO UPDATE
             SET task_id = excluded.task_id, received_at = excluded.received_at
             WHERE known.received_at < %(window_start)s
         RETURNING 1),
     session AS (
         INSERT INTO volcanic_session AS known (workspace_id, kind, scope, title, created_at, last_active_at)
-        SELECT %(workspace)s, 'inbound', %(scope)s, %(title)s, %(now)s, %(now)s FROM received
+        SELECT %(workspace)s, 'inbound', %(scope)s::text, %(title)s::text, %(now)s, %(now)s FROM received
         ON CONFLICT (workspace_id, scope) DO UPDATE SET last_active_at = excluded.last_active_at
         RETURNING id),
     changed AS (
         INSERT INTO a2a_server_task (
             id, caller_id, session_id, context_id, state, status_message, status_at, history, metadata,
             accepted_output_modes, hops, seq, attempt, worker, enqueued_at, created_at)
-        SELECT %(task)s, %(caller)s, session.id, %(context)s, %(state)s, %(status_message)s::jsonb, %(now)s,
+        SELECT %(task)s, %(caller)s, session.id, %(context)s::text, %(state)s::text, %(status_message)s::jsonb, %(now)s,
                %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, 1, 0, '', %(now)s, %(now)s
         FROM session
         RETURNING id, context_id, state, status_message, status_at, seq),
@@ -56,7 +56,7 @@ TASK_CREATE = f"""
 TASK_CONTINUE = f"""
     WITH changed AS (
         UPDATE a2a_server_task
-        SET state = %(state)s, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
+        SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
             accepted_output_modes = %(modes)s::jsonb,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
@@ -65,14 +65,14 @@ TASK_CONTINUE = f"""
                 || CASE WHEN status_message IS NULL THEN '[]'::jsonb ELSE jsonb_build_array(status_message) END
                 || jsonb_build_array(%(history)s::jsonb -> 0 || jsonb_build_object('contextId', context_id))
         WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'input_required'
-          AND (%(context)s = '' OR context_id = %(context)s)
+          AND (%(context)s::text = '' OR context_id = %(context)s::text)
           AND NOT EXISTS (
             SELECT FROM a2a_server_receivedmessage
-            WHERE caller_id = %(caller)s AND digest = %(digest)s AND received_at >= %(window_start)s)
+            WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
         RETURNING id, context_id, state, status_message, status_at, seq),
     received AS (
         INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
-        SELECT %(caller)s, %(digest)s, id, %(now)s FROM changed
+        SELECT %(caller)s, %(digest)s::text, id, %(now)s FROM changed
         ON CONFLICT (caller_id, digest) DO UPDATE
             SET task_id = excluded.task_id, received_at = excluded.received_at),
     {_STATUS_EVENT_OF_CHANGED}
@@ -81,7 +81,7 @@ TASK_CONTINUE = f"""
 
 RECEIVED_TASK = """
     SELECT task_id FROM a2a_server_receivedmessage
-    WHERE caller_id = %(caller)s AND digest = %(digest)s AND received_at >= %(window_start)s
+    WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s
 """
 
 # Every change of state but the two above. The caller of this statement says from which states it may start, and for a
@@ -89,11 +89,11 @@ RECEIVED_TASK = """
 TASK_TRANSITION = f"""
     WITH changed AS (
         UPDATE a2a_server_task
-        SET state = %(state)s, status_at = %(now)s, seq = seq + 1,
+        SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
-            attempt = attempt + %(claims)s, worker = %(worker)s, lease_expires_at = %(lease)s,
-            cancel_requested_at = CASE WHEN %(state)s = 'canceled' THEN %(now)s ELSE cancel_requested_at END
-        WHERE id = %(task)s AND state = ANY(%(from_states)s)
+            attempt = attempt + %(claims)s, worker = %(worker)s::text, lease_expires_at = %(lease)s,
+            cancel_requested_at = CASE WHEN %(state)s::text = 'canceled' THEN %(now)s ELSE cancel_requested_at END
+        WHERE id = %(task)s AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
@@ -116,7 +116,8 @@ TASK_CLAIM = (
            changed.metadata, changed.accepted_output_modes, changed.hops,
            caller.id, caller.name, caller.level, caller.enabled, workspace.slug,
            ARRAY(SELECT skill.slug FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
-                 WHERE g.caller_id = caller.id AND skill.enabled)
+                 WHERE g.caller_id = caller.id AND skill.enabled),
+           EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id)
     FROM changed
     JOIN caller ON caller.id = changed.caller_id
     JOIN volcanic_session AS session ON session.id = changed.session_id
@@ -128,8 +129,8 @@ TASK_CLAIM = (
 _ARTIFACT_UPDATE = """
     jsonb_build_object('artifactUpdate', jsonb_build_object(
         'taskId', id, 'contextId', context_id, 'artifact', %(chunk)s::jsonb)
-        || CASE WHEN %(append)s THEN '{"append": true}'::jsonb ELSE '{}'::jsonb END
-        || CASE WHEN %(last)s THEN '{"lastChunk": true}'::jsonb ELSE '{}'::jsonb END)
+        || CASE WHEN %(append)s::bool THEN '{"append": true}'::jsonb ELSE '{}'::jsonb END
+        || CASE WHEN %(last)s::bool THEN '{"lastChunk": true}'::jsonb ELSE '{}'::jsonb END)
 """
 ARTIFACT_WRITE = f"""
     WITH changed AS (
@@ -138,9 +139,36 @@ ARTIFACT_WRITE = f"""
         RETURNING id, context_id, seq),
     stored AS (
         INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
-        SELECT id, %(artifact_id)s, %(payload)s::jsonb FROM changed
+        SELECT id, %(artifact_id)s::text, %(payload)s::jsonb FROM changed
         ON CONFLICT (task_id, artifact_id) DO UPDATE SET payload = excluded.payload),
     {_EVENT_OF.format(payload=_ARTIFACT_UPDATE, source="changed")}
+    SELECT id FROM changed
+"""
+
+# The end of a run, all or nothing: the last of its answer where there is one, its state, and the turn in the
+# transcript. Only the run that holds the task can write it.
+RUN_FINISH = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task
+        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL,
+            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
+            seq = seq + CASE WHEN %(artifact_id)s::text IS NULL THEN 1 ELSE 2 END
+        WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
+        RETURNING id, session_id, context_id, state, status_message, status_at, seq),
+    stored AS (
+        INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
+        SELECT id, %(artifact_id)s::text, %(payload)s::jsonb FROM changed WHERE %(artifact_id)s::text IS NOT NULL
+        ON CONFLICT (task_id, artifact_id) DO UPDATE SET payload = excluded.payload),
+    event AS (
+        INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
+        SELECT id, seq - 1, {_ARTIFACT_UPDATE}, %(now)s FROM changed WHERE %(artifact_id)s::text IS NOT NULL
+        UNION ALL
+        SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed),
+    turn AS (
+        INSERT INTO volcanic_turn (session_id, origin, prompt, messages, pending, state, started_at, finished_at)
+        SELECT session_id, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb, %(pending)s::jsonb,
+               %(outcome)s::text, %(started)s, %(now)s
+        FROM changed)
     SELECT id FROM changed
 """
 
@@ -189,7 +217,7 @@ TASK_READ = f"""
 
 TASKS_COUNT = "SELECT count(*) FROM a2a_server_task WHERE {conditions}"
 TASKS_PAGE = f"""
-    SELECT {TASK_COLUMNS}, CASE WHEN %(artifacts)s THEN {_ARTIFACTS} END
+    SELECT {TASK_COLUMNS}, CASE WHEN %(artifacts)s::bool THEN coalesce({_ARTIFACTS}, '[]') END
     FROM a2a_server_task AS task WHERE {{conditions}}
     ORDER BY status_at DESC, id DESC LIMIT %(limit)s
 """

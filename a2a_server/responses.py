@@ -48,11 +48,6 @@ def version_not_supported(message: str) -> Fault:
     return Fault(400, "FAILED_PRECONDITION", -32009, "VERSION_NOT_SUPPORTED", message)
 
 
-def task_not_found() -> Fault:
-    """The task is unknown, or another caller's."""
-    return Fault(404, "NOT_FOUND", -32001, "TASK_NOT_FOUND", "Task not found")
-
-
 UNAUTHENTICATED = Fault(
     401,
     "UNAUTHENTICATED",

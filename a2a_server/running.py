@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from a2a_server import selectors
 from a2a_server.models import TaskState
 from a2a_server.runs import WORKER, Run, StopReason, drive
-from a2a_server.services import SERVER_RESTARTED, Claim, task_claim, task_settle
+from a2a_server.services import SERVER_RESTARTED, Claim, run_finish, task_claim, task_settle
 from a2a_server.sink import RunLostError, TaskSink
 from trust.models import CHAT
 from trust.policy import Decision, Mode, decide
@@ -26,18 +25,10 @@ from volcanic.runtime import tools
 from volcanic.runtime.base import Outcome, Runner, Turn, TurnFailedError, TurnState
 from volcanic.runtime.prompt import frame_inbound
 from volcanic.selectors import session_history
-from volcanic.services import turn_record
 
 logger = logging.getLogger(__name__)
 
 UNEXPECTED = "The run failed unexpectedly."
-
-_STATE_OF = {
-    TurnState.COMPLETED: TaskState.COMPLETED,
-    TurnState.INPUT_REQUIRED: TaskState.INPUT_REQUIRED,
-    TurnState.FAILED: TaskState.FAILED,
-    TurnState.REJECTED: TaskState.REJECTED,
-}
 
 
 @cache
@@ -102,31 +93,23 @@ async def _run(turn: Turn, sink: TaskSink) -> Outcome:
 
 
 def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome) -> None:
-    """Writes the answer, the task's state and the transcript, all or nothing. A run that was lost writes nothing."""
+    """Writes the answer, the task's state and the transcript. A run that was lost writes nothing."""
     completed = outcome.state is TurnState.COMPLETED
-    try:
-        with transaction.atomic():
-            held = sink.finish(outcome.text if completed else None) and task_settle(
-                claim=claim,
-                state=_STATE_OF[outcome.state],
-                text=outcome.message if completed else outcome.text,
-            )
-            if not held:
-                raise RunLostError
-            turn_record(
-                session_id=claim.session_id,
-                origin=turn.origin,
-                prompt=turn.text,
-                started_at=claim.started_at,
-                outcome=outcome,
-            )
-    except RunLostError:
+    held = run_finish(
+        claim=claim,
+        origin=turn.origin,
+        prompt=turn.text,
+        outcome=outcome,
+        text=outcome.message if completed else outcome.text,
+        update=sink.rest(outcome.text if completed else None),
+    )
+    if not held:
         logger.info("run %s of task %s ended too late", claim.attempt, claim.task_id)
 
 
 def _turn_of(claim: Claim) -> Turn:
     origin = f"task:{claim.task_id}"
-    history, answers = session_history(session_id=claim.session_id, origin=origin)
+    history, answers = session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ([], None)
     text = message_text(claim.message)
     references = claim.message.get("referenceTaskIds", ())
     return Turn(

@@ -26,6 +26,7 @@ from trust.models import Level
 from volcanic import wakeups
 from volcanic.celery import publish
 from volcanic.redaction import redact
+from volcanic.runtime.base import Outcome
 from volcanic.text import clean_json, clean_text
 
 SERVER_RESTARTED = "server restarted"
@@ -180,6 +181,8 @@ class Claim:
     workspace_slug: str
     granted: frozenset[str]
     started_at: datetime
+    # Whether anything was said in the session before.
+    has_history: bool
 
 
 def _transition_values(task_id: uuid.UUID, state: TaskState, **extra: Any) -> dict[str, Any]:
@@ -235,6 +238,7 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         enabled=row[11],
         workspace_slug=row[12],
         granted=frozenset(row[13]),
+        has_history=row[14],
         started_at=now,
     )
 
@@ -244,35 +248,72 @@ def lease_duration() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def artifact_write(
-    *, claim: Claim, artifact: dict[str, Any], chunk: dict[str, Any] | None = None, append: bool = False, last: bool
-) -> bool:
-    """Stores an artifact as it now is, and an event that shows `chunk` of it (default: all of it). One statement.
+@dataclass(frozen=True, kw_only=True)
+class ArtifactUpdate:
+    """An artifact as it now is, and what an event shows of it: `chunk`, or all of it."""
+
+    artifact: dict[str, Any]
+    chunk: dict[str, Any] | None = None
+    append: bool = False
+    last: bool = True
+
+    def values(self) -> dict[str, Any]:
+        """Returns the parameters of the statements that write it."""
+        return {
+            "artifact_id": self.artifact["artifactId"],
+            "payload": json.dumps(clean_json(self.artifact)),
+            "chunk": json.dumps(clean_json(self.chunk or self.artifact)),
+            "append": self.append,
+            "last": self.last,
+        }
+
+
+_NO_ARTIFACT = {"artifact_id": None, "payload": None, "chunk": None, "append": False, "last": False}
+
+
+def artifact_write(*, claim: Claim, update: ArtifactUpdate) -> bool:
+    """Stores an artifact while its run goes on, with the event that tells of it. One statement.
 
     Returns whether the run still holds its task; if not, nothing was written.
     """
+    values = {"task": claim.task_id, "attempt": claim.attempt, "now": timezone.now(), **update.values()}
     with connection.cursor() as cursor:
-        cursor.execute(
-            queries.ARTIFACT_WRITE,
-            {
-                "task": claim.task_id,
-                "attempt": claim.attempt,
-                "artifact_id": artifact["artifactId"],
-                "payload": json.dumps(clean_json(artifact)),
-                "chunk": json.dumps(clean_json(chunk or artifact)),
-                "append": append,
-                "last": last,
-                "now": timezone.now(),
-            },
-        )
+        cursor.execute(queries.ARTIFACT_WRITE, values)
         done = cursor.fetchone() is not None
     if done:
         transaction.on_commit(lambda: wakeups.send(str(claim.task_id), TaskState.WORKING.value))
     return done
 
 
+def run_finish(
+    *, claim: Claim, origin: str, prompt: str, outcome: Outcome, text: str, update: ArtifactUpdate | None
+) -> bool:
+    """Ends a run with what its turn came to, all or nothing: answer, state, transcript. One statement.
+
+    `text` is the status message (redacted), "" for none; `update` the last of the answer. Returns whether the run
+    still held its task; if not, nothing was written.
+    """
+    state = TaskState(outcome.state.value)
+    values = {
+        "task": claim.task_id,
+        "attempt": claim.attempt,
+        "now": timezone.now(),
+        "state": state.value,
+        "status_message": _status_message(claim.task_id, text) if text else None,
+        "origin": origin,
+        "prompt": prompt,
+        "messages": json.dumps(clean_json(outcome.messages)),
+        "pending": None if outcome.pending is None else json.dumps(clean_json(outcome.pending)),
+        "outcome": outcome.state.value,
+        "started": claim.started_at,
+        **(update.values() if update else _NO_ARTIFACT),
+    }
+    assert TaskState.WORKING in _FROM[state]
+    return _transition(values, queries.RUN_FINISH) is not None
+
+
 def task_settle(*, claim: Claim, state: TaskState, text: str = "") -> bool:
-    """Ends a run: working → `state`, with `text` as the status message (redacted) where there is one.
+    """Ends a run that needed no turn: working → `state`, with `text` as the status message (redacted).
 
     Returns whether the run still held its task; if not, nothing was written.
     """

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any
 
-from a2a_server.services import Claim, artifact_write
+from a2a_server.services import ArtifactUpdate, Claim, artifact_write
 from volcanic.db import run_db
 from volcanic.text import clean_text
 
@@ -57,27 +57,26 @@ class TaskSink:
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
         """Writes a whole artifact at once."""
-        if not await run_db(artifact_write, claim=self._claim, artifact=artifact, last=True):
+        if not await run_db(artifact_write, claim=self._claim, update=ArtifactUpdate(artifact=artifact)):
             raise RunLostError
 
     async def close(self) -> None:
-        """Waits until nothing is being written any more. What is still to be written, `finish` writes."""
+        """Waits until nothing is being written any more. What is still to be written, the end of the run writes."""
         await self._stop_writing()
 
-    def finish(self, text: str | None) -> bool:
-        """Writes the end of the answer, from the worker's own thread and transaction.
+    def rest(self, text: str | None) -> ArtifactUpdate | None:
+        """Returns what is still to be written of the answer, None for nothing.
 
         `text` is the whole answer; None leaves it as it is (the run failed or asks back), marked complete if any of
-        it was shown. Returns whether the run still holds its task.
+        it was shown.
         """
         if text is None and not self._shown:
-            return True
+            return None
         final = self._text if text is None else clean_text(text)
         artifact = response_artifact(final)
         if not self._shown or final[: self._written] != self._text[: self._written]:
-            return artifact_write(claim=self._claim, artifact=artifact, last=True)
-        rest = response_artifact(final[self._written :])
-        return artifact_write(claim=self._claim, artifact=artifact, chunk=rest, append=True, last=True)
+            return ArtifactUpdate(artifact=artifact)
+        return ArtifactUpdate(artifact=artifact, chunk=response_artifact(final[self._written :]), append=True)
 
     async def _write_soon(self) -> None:
         while not self._stopping:
@@ -89,10 +88,12 @@ class TaskSink:
             done = await run_db(
                 artifact_write,
                 claim=self._claim,
-                artifact=response_artifact(text),
-                chunk=response_artifact(text[self._written :]),
-                append=self._shown,
-                last=False,
+                update=ArtifactUpdate(
+                    artifact=response_artifact(text),
+                    chunk=response_artifact(text[self._written :]),
+                    append=self._shown,
+                    last=False,
+                ),
             )
             self._writing = False
             if not done:

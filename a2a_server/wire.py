@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import re
 import uuid
 from datetime import UTC, datetime
@@ -21,10 +22,12 @@ from a2a_server.errors import (
     TaskNotFound,
 )
 from a2a_server.models import TaskState
-from a2a_server.selectors import TaskFilter, TaskPage, TaskView, parse_task_id
+from a2a_server.selectors import TaskFilter, parse_task_id
 from a2a_server.services import Submission
 from trust.selectors import AuthenticatedCaller
 from volcanic.text import clean_json
+
+logger = logging.getLogger(__name__)
 
 _CONTEXT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _HOPS = "volcanic.hops"
@@ -45,6 +48,16 @@ _SDK_ERRORS: dict[type[RequestError], type[sdk_errors.A2AError]] = {
 def to_sdk_error(error: RequestError) -> sdk_errors.A2AError:
     """Returns the A2A error (5.4) of one of our own."""
     return _SDK_ERRORS[type(error)](str(error))
+
+
+def translated(error: Exception) -> sdk_errors.A2AError:
+    """Returns the A2A error of an exception. What nobody foresaw is logged, and only said to have happened."""
+    if isinstance(error, sdk_errors.A2AError):
+        return error
+    if isinstance(error, RequestError):
+        return to_sdk_error(error)
+    logger.error("request failed", exc_info=error)
+    return sdk_errors.InternalError("Internal error")
 
 
 def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller) -> Submission:
@@ -154,20 +167,16 @@ def task_state_from(state: int) -> TaskState | None:
         raise InvalidParams(f"status names no task state: {state}.") from None
 
 
-def to_task(task: TaskView, *, history_length: int | None = None) -> a2a_pb2.Task:
-    """Returns the SDK's Task of a task of ours."""
-    parsed: a2a_pb2.Task = ParseDict(json.loads(task.to_json(history_length=history_length)), a2a_pb2.Task())
+def to_task(task: str) -> a2a_pb2.Task:
+    """Returns the SDK's Task of a task's JSON."""
+    parsed: a2a_pb2.Task = ParseDict(json.loads(task), a2a_pb2.Task())
     return parsed
 
 
-def to_task_page(page: TaskPage, *, page_size: int, history_length: int | None) -> a2a_pb2.ListTasksResponse:
-    """Returns the answer to ListTasks."""
-    return a2a_pb2.ListTasksResponse(
-        tasks=[to_task(task, history_length=history_length) for task in page.tasks],
-        next_page_token=page.next_page_token,
-        page_size=page_size,
-        total_size=page.total_size,
-    )
+def to_task_page(page: str) -> a2a_pb2.ListTasksResponse:
+    """Returns the SDK's answer to ListTasks of its JSON."""
+    parsed: a2a_pb2.ListTasksResponse = ParseDict(json.loads(page), a2a_pb2.ListTasksResponse())
+    return parsed
 
 
 def to_event(payload: str) -> a2a_pb2.TaskStatusUpdateEvent | a2a_pb2.TaskArtifactUpdateEvent:

@@ -9,11 +9,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
 from celery import Celery, Task
 from kombu.exceptions import OperationalError
 
+from volcanic.worker import WakeHub
+
 logger = logging.getLogger(__name__)
 
 app = Celery("volcanic")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["consumer"].add(WakeHub)
 
 
 def publish(task: "Task[Any, Any]", *args: Any) -> bool:

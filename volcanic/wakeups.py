@@ -8,9 +8,12 @@ messages; a process hearing of tasks that nobody there waits for costs nothing w
 
 import asyncio
 import logging
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 from channels.layers import get_channel_layer
 
@@ -21,6 +24,10 @@ logger = logging.getLogger(__name__)
 GROUP = "wakeups"
 
 _waiters: defaultdict[str, set["Waiter"]] = defaultdict(set)
+# What is to be sent: for each key the newest hint. One coroutine sends, until nothing is left.
+_outbox: dict[str, str] = {}
+_outbox_lock = threading.Lock()
+_sender: "Future[None] | None" = None
 _listeners: dict[asyncio.AbstractEventLoop, "asyncio.Task[None]"] = {}
 
 
@@ -62,12 +69,30 @@ def waiting(key: str) -> Iterator[Waiter]:
 
 
 def send(key: str, hint: str = "") -> None:
-    """Wakes whoever waits for `key`, in any process. From any thread, after commit; never blocks, never fails."""
-    asyncio.run_coroutine_threadsafe(_send(key, hint), get_loop())
+    """Wakes whoever waits for `key`, in any process. From any thread, after commit; never blocks, never fails.
+
+    What comes while a message is on its way goes together with the next one.
+    """
+    global _sender
+    with _outbox_lock:
+        _outbox[key] = hint
+        if _sender is None or _sender.done():
+            _sender = asyncio.run_coroutine_threadsafe(_send_outbox(), get_loop())
 
 
-async def _send(key: str, hint: str) -> None:
-    message = {"type": "wake", "key": key, "hint": hint}
+async def _send_outbox() -> None:
+    global _sender
+    while True:
+        with _outbox_lock:
+            keys = dict(_outbox)
+            _outbox.clear()
+            if not keys:
+                _sender = None
+                return
+        await _send({"type": "wake", "keys": keys})
+
+
+async def _send(message: dict[str, Any]) -> None:
     for last_try in (False, True):
         try:
             await get_channel_layer().group_send(GROUP, message)
@@ -94,8 +119,9 @@ async def _listen() -> None:
             await layer.group_add(GROUP, channel)
             while True:
                 message = await layer.receive(channel)
-                for waiter in tuple(_waiters.get(message["key"], ())):
-                    waiter.wake(message["hint"])
+                for key, hint in message["keys"].items():
+                    for waiter in tuple(_waiters.get(key, ())):
+                        waiter.wake(hint)
         except Exception as error:  # noqa: BLE001  Redis is away: waiters look by themselves meanwhile
             logger.warning("not listening for wake-ups: %s", error)
             await asyncio.sleep(1)

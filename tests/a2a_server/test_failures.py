@@ -1,8 +1,10 @@
 """What a caller sees when processes die. These tests kill parts of the product, each its own."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 
 import httpx
 import pytest
@@ -78,6 +80,18 @@ def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
     failed = api.get(task["id"])
     assert state_of(failed) == "FAILED"
     assert "artifacts" not in failed
+
+
+def test_a_backlog_is_worked_off_without_pauses(api: Api) -> None:
+    """More messages than the worker prefetches: none waits for a timer of the worker's loop while threads are idle."""
+    tasks = [api.send("hello", at_once=True)["id"] for _ in range(150)]
+    started = time.monotonic()
+    wait_for(lambda: not Task.objects.exclude(state=TaskState.COMPLETED).exists(), 30)
+    assert Task.objects.filter(pk__in=tasks, state=TaskState.COMPLETED).count() == 150
+    # The longest time between two ends tells: a stall is seconds, a turn some milliseconds.
+    ends = list(Task.objects.order_by("status_at").values_list("status_at", flat=True))
+    assert max((later - earlier).total_seconds() for earlier, later in pairwise(ends)) < 2
+    assert time.monotonic() - started < 30
 
 
 @pytest.fixture

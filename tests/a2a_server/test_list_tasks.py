@@ -89,6 +89,8 @@ def test_artifacts_only_when_asked(api: Api) -> None:
         api.http.get("/a2a/v1/tasks?includeArtifacts=true").json(),
     ):
         assert answer["tasks"][0]["artifacts"][0]["artifactId"] == "response"
+    api.send("ask: well?")
+    assert api.result("ListTasks", {"includeArtifacts": True})["tasks"][0]["artifacts"] == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,12 @@ DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
     "timeout": 10,
 }
 
+# Long statements are planned once for each connection and not each time. A pooler that hands a connection to another
+# client after each transaction (PgBouncer) needs this off: 0.
+DB_PREPARE_THRESHOLD: int = env.int("DB_PREPARE_THRESHOLD", 3, validate=at_least(0))
+if DB_PREPARE_THRESHOLD:
+    DATABASES["default"]["OPTIONS"] |= {"server_side_binding": True, "prepare_threshold": DB_PREPARE_THRESHOLD}
+
 # `redis://…`, `rediss://…` or `unix:///path?db=0`. Unset in development: the embedded server's.
 REDIS_URL: str = (env.str("REDIS_URL") if PRODUCTION else env.str("REDIS_URL", _embedded.redis_url)) or ""
 # Keeps installations that share a Redis apart: channels know no database number.

@@ -1,0 +1,49 @@
+"""What Celery's worker lacks for us."""
+
+import os
+from typing import Any
+
+from celery import bootsteps
+
+
+class WakeHub(bootsteps.StartStopStep):
+    """Wakes the worker's event loop when a pool thread asks it for something.
+
+    A thread that takes a message has the loop acknowledge it, but `Hub.call_soon` does not wake a loop that waits for
+    its sockets. At the prefetch limit the loop waits for no message either, so it would sleep until its next timer,
+    seconds away, with messages waiting and every thread idle.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        super().__init__(parent, **kwargs)
+        self._pipe: tuple[int, int] | None = None
+
+    def start(self, parent: Any) -> None:
+        """Begins to listen; again after each reconnect to the broker, which resets what the loop listens to."""
+        if parent.hub is None:
+            return
+        if self._pipe is None:
+            self._pipe = os.pipe()
+            for end in self._pipe:
+                os.set_blocking(end, False)
+            parent.hub.call_soon = self._waking(parent.hub.call_soon)
+        parent.hub.add_reader(self._pipe[0], self._drain)
+
+    def _waking(self, call_soon: Any) -> Any:
+        def call_and_wake(callback: Any, *args: Any) -> Any:
+            made = call_soon(callback, *args)
+            try:
+                os.write(self._pipe[1], b"\0")  # type: ignore[index]
+            except BlockingIOError:
+                return made  # full: it will wake anyway
+            return made
+
+        return call_and_wake
+
+    def _drain(self) -> None:
+        try:
+            os.read(self._pipe[0], 4096)  # type: ignore[index]
+        except BlockingIOError:
+            return
