@@ -1,0 +1,148 @@
+"""The load: N keep-alive connections that each send one request after the other and check every answer.
+
+A program of its own (`python -m bench.load`, an `Order` in JSON on stdin, a `Result` in JSON on stdout), so that it
+shares no interpreter with what it measures, and the same for every server. Any wrong answer ends it with exit code 1.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+
+import uvloop
+
+from bench.calls import Call, WrongAnswerError, get_task, make_call
+from bench.client import Connection
+
+DRAIN_SECONDS = 180.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to load, and how. `task_ids` are what GetTask asks for."""
+
+    port: int
+    key: str
+    measure: str
+    seconds: float
+    warm_up: float
+    connections: int
+    task_ids: list[str] = field(default_factory=list)
+    total: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What was measured after the warm-up; times in milliseconds. `work_rate` counts until the last task was done,
+    `requests` counts the warm-up too."""
+
+    rate: float
+    count: int
+    median_ms: float
+    p99_ms: float
+    first_median_ms: float
+    first_p99_ms: float
+    work_rate: float
+    client_cpu: float
+    requests: int
+
+
+class Load:
+    """One run of the load."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._number = 0
+        self._sent = 0
+        self._began = 0.0
+        self._times: list[tuple[float, float]] = []  # from the request to its first event, and to its end
+        self._last: list[str] = []
+
+    async def run(self) -> Result:
+        """Loads the server for the ordered time. Raises WrongAnswerError for the first answer that is not right."""
+        order = self._order
+        started = time.perf_counter()
+        self._began = started + order.warm_up
+        end = self._began + order.seconds
+        cpu = time.process_time()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(order.connections):
+                group.create_task(self._keep_asking(end))
+        cpu = (time.process_time() - cpu) / (time.perf_counter() - started)
+        if self._last:
+            await self._drain()
+        work_rate = self._sent / (time.perf_counter() - started) if self._last else 0.0
+        return self._result(work_rate, cpu)
+
+    def _next_call(self) -> Call:
+        self._number += 1
+        return make_call(self._order.measure, self._number, self._order.task_ids, self._order.total)
+
+    async def _keep_asking(self, end: float) -> None:
+        connection = await Connection.open(self._order.port, self._order.key)
+        last = ""
+        while (now := time.perf_counter()) < end:
+            call = self._next_call()
+            answer = await connection.ask(call.body)
+            last = call.check(answer)
+            self._sent += 1
+            done = time.perf_counter()
+            if now >= self._began and done <= end:
+                self._times.append((answer.first_at - now, done - now))
+        if self._order.measure == "immediate" and last:
+            self._last.append(last)
+        connection.close()
+
+    async def _drain(self) -> None:
+        """Waits until the last task that each connection submitted is done: what was accepted must be worked off."""
+        connection = await Connection.open(self._order.port, self._order.key)
+        give_up = time.perf_counter() + DRAIN_SECONDS
+        for task_id in self._last:
+            while not (call := get_task(1, task_id)).is_done(await connection.ask(call.body)):
+                if time.perf_counter() > give_up:
+                    raise WrongAnswerError(f"task {task_id} was accepted, but not done {DRAIN_SECONDS:.0f} s later")
+                await asyncio.sleep(_POLL_SECONDS)
+        connection.close()
+
+    def _result(self, work_rate: float, cpu: float) -> Result:
+        if not self._times:
+            raise WrongAnswerError("no answer came within the time")
+        firsts = sorted(first for first, _ in self._times)
+        wholes = sorted(whole for _, whole in self._times)
+        return Result(
+            rate=len(wholes) / self._order.seconds,
+            count=len(wholes),
+            median_ms=_percentile(wholes, 0.5),
+            p99_ms=_percentile(wholes, 0.99),
+            first_median_ms=_percentile(firsts, 0.5),
+            first_p99_ms=_percentile(firsts, 0.99),
+            work_rate=work_rate,
+            client_cpu=cpu,
+            requests=self._sent,
+        )
+
+
+def _percentile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
+
+
+def main() -> int:
+    """Returns the exit code."""
+    order = Order(**json.load(sys.stdin))
+    try:
+        result = uvloop.run(Load(order).run())
+    except* (WrongAnswerError, OSError) as errors:
+        sys.exit(_first(errors))
+    json.dump(asdict(result), sys.stdout)
+    return 0
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> str:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else str(first)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The product under load: its database made and filled, its programs started."""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.processes import PROJECT, BenchError, program, web_server
+from volcanic import embedded
+
+VAR = PROJECT / "var" / "bench"
+LISTED_TASKS = 100_000
+_QUEUES = "turns,watches,push,default"
+
+# Completed tasks as an echo turn leaves them, each in a session of its own, one second apart.
+_FILL = """
+    WITH session AS (
+        INSERT INTO volcanic_session (workspace_id, kind, scope, title, created_at, last_active_at)
+        SELECT %(workspace)s, 'inbound', 'a2a-%(caller)s_' || number, '', now(), now()
+        FROM generate_series(1, %(count)s) AS number
+        RETURNING id),
+    task AS (
+        INSERT INTO a2a_server_task (
+            id, caller_id, session_id, context_id, state, status_at, history, accepted_output_modes, hops, seq, attempt,
+            worker, enqueued_at, created_at)
+        SELECT gen_random_uuid(), %(caller)s, id, gen_random_uuid()::text, 'completed', now() - id * interval '1 s',
+               jsonb_build_array(jsonb_build_object(
+                   'messageId', 'm' || id, 'role', 'ROLE_USER', 'parts',
+                   jsonb_build_array(jsonb_build_object('text', 'hi there')))),
+               '[]', 0, 4, 1, '', now(), now()
+        FROM session
+        RETURNING id)
+    INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
+    SELECT id, 'response', jsonb_build_object('artifactId', 'response', 'name', 'response', 'parts',
+                           jsonb_build_array(jsonb_build_object('text', 'hi there')))
+    FROM task
+"""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of two callers at Act with `chat` granted: one that sends, and one that has LISTED_TASKS tasks."""
+
+    sender: str
+    lister: str
+
+
+@contextmanager
+def services() -> Iterator[embedded.Urls]:
+    """The embedded servers on a new folder, durable as in production, for the time of the block."""
+    try:
+        embedded.remove(VAR)
+        shutil.rmtree(VAR, ignore_errors=True)
+        embedded.make_var(VAR)
+        with embedded.running(VAR) as urls:
+            yield urls
+        embedded.remove(VAR)  # the logs stay
+    except embedded.EmbeddedError as error:
+        raise BenchError(str(error)) from error
+
+
+def prepare_environment() -> None:
+    """Sets what the product's settings read, here and in the programs. Nothing of the caller's own installation:
+    the benchmark never touches a database that it did not make.
+    """
+    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "VOLCANIC_ENV"):
+        os.environ.pop(name, None)
+        os.environ.pop(f"{name}_FILE", None)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "volcanic.settings"
+    os.environ["VOLCANIC_VAR"] = str(VAR)
+    os.environ["RUNNER"] = "volcanic.runtime.echo.EchoRunner"
+
+
+def prepare_database() -> Keys:
+    """Migrates the new database, makes the callers, and fills in the tasks to list."""
+    import django
+
+    django.setup()
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+    from django.db import connection
+
+    from trust.models import CHAT, Level
+    from trust.services import caller_create
+    from volcanic.services import workspace_create
+
+    call_command("migrate", verbosity=0)
+    workspace = workspace_create(slug="bench", owner=User.objects.create_user("bench"))
+    _, sender = caller_create(workspace=workspace, name="sender", level=Level.ACT, skills=[CHAT])
+    caller, lister = caller_create(workspace=workspace, name="lister", level=Level.ACT, skills=[CHAT])
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL, {"workspace": workspace.pk, "caller": caller.pk, "count": LISTED_TASKS})
+        cursor.execute("VACUUM ANALYZE")
+        cursor.execute("CHECKPOINT")
+    return Keys(sender, lister)
+
+
+def check_all_done() -> None:
+    """Raises BenchError when a task is left that is not completed."""
+    from django.db import connection
+
+    give_up = time.monotonic() + 10
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM a2a_server_task WHERE state <> 'completed'")
+            (left,) = cursor.fetchone()
+        if not left:
+            return
+        if time.monotonic() > give_up:
+            raise BenchError(f"{left} tasks were accepted and are not completed")
+        time.sleep(0.1)
+
+
+@contextmanager
+def worker(threads: int | None) -> Iterator[int]:
+    """One Celery worker, as `manage.py up` starts it; `threads` instead of WORKER_THREADS where given. Its process."""
+    from django.conf import settings
+
+    count = threads or settings.WORKER_THREADS
+    env = {**os.environ, "WORKER_THREADS": str(count)}
+    arguments = (
+        *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-P", "threads", "-c", str(count), "-Q", _QUEUES),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"),
+    )
+    with program("worker", *arguments, env=env, log=VAR / "worker.log") as pid:
+        yield pid
+
+
+@contextmanager
+def web(server: str) -> Iterator[tuple[int, int]]:
+    """The web process on `server`. Yields its process id and its port."""
+    with web_server(server, "volcanic.asgi:application", env=os.environ, log=VAR / "web.log") as running:
+        yield running
+
+
+def complaints() -> list[str]:
+    """Returns what the product's programs logged as errors: there must be nothing."""
+    found = []
+    for name in ("web.log", "worker.log"):
+        path = Path(VAR / name)
+        if path.exists():
+            lines = path.read_text(errors="replace").splitlines()
+            found += [f"{name}: {line}" for line in lines if re.search(r"\[(error|critical) *\]|Traceback", line)]
+    return found
