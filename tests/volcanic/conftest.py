@@ -9,7 +9,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from tests.openai_server import OpenAIServer
+from tests.volcanic.peers import Names
 from tests.volcanic.turns import MakeTurn, RecordingSink, RegisterTool, add
+from volcanic.outbound import backend
 from volcanic.runtime import tools
 from volcanic.runtime.base import Turn
 from volcanic.runtime.prompt import frame_inbound
@@ -88,3 +90,18 @@ async def runner(
     settings.MODEL = "openai-chat:test"
     async with AssistantRunner() as runner:
         yield runner
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    """A resolver in place of the system's; it knows `peer.test`, which is this machine."""
+    names = Names()
+    names.answers["peer.test"] = [["127.0.0.1"]]
+    monkeypatch.setattr(backend, "resolve", names.resolve)
+    return names
+
+
+@pytest.fixture
+def peer_opened(names: Names, settings: Settings) -> None:
+    """Requests to `peer.test` may be plain HTTP, and may reach this machine."""
+    settings.ALLOWED_PRIVATE_HOSTS = ["peer.test"]
