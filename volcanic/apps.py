@@ -9,3 +9,7 @@ class VolcanicConfig(AppConfig):
 
     def ready(self) -> None:
         from volcanic import checks  # noqa: F401  registers the system checks
+        from volcanic.toolbox import checks as toolbox_checks  # noqa: F401
+        from volcanic.toolbox import register_tools
+
+        register_tools()

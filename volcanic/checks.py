@@ -57,6 +57,20 @@ def public_url_is_https(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
+@register(deploy=True)
+def private_urls_are_closed(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.W002: in production other agents can't aim requests at the machines around this one."""
+    if not settings.ALLOW_PRIVATE_URLS:
+        return []
+    return [
+        Warning(
+            "ALLOW_PRIVATE_URLS is on: other agents can make the server call machines of its own network.",
+            hint="Name the hosts that are meant in ALLOWED_PRIVATE_HOSTS instead.",
+            id="volcanic.W002",
+        )
+    ]
+
+
 @register()
 def model_is_named(**_kwargs: Any) -> list[CheckMessage]:
     """volcanic.E003: MODEL is `faux` or `provider:name`."""

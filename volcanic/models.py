@@ -22,6 +22,11 @@ class Workspace(models.Model):
         blank=True,
         help_text="Description on the extended agent card. Empty: the first line of PERSONA.md, else CARD_DESCRIPTION.",
     )
+    notify_owner = models.BooleanField(
+        "notifications",
+        default=True,
+        help_text="The assistant may leave you notifications while it works for a caller.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -89,3 +94,57 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.origin or 'turn'} ({self.state})"
+
+
+class Memory(models.Model):
+    """Something the assistant was told to remember, beside what is in MEMORY.md.
+
+    What comes out of a caller's conversation is that caller's word, and stays marked as such until the owner adopts it.
+    """
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memories")
+    text = models.TextField()
+    # Whose conversation it comes from, as in Session.scope without the context: a2a-<caller's primary key>. Empty: the
+    # owner's own, or adopted.
+    source = models.CharField(max_length=60, blank=True, editable=False)
+    # The caller's name at that time, to show.
+    caller = models.CharField(max_length=40, blank=True, editable=False)
+    # What the turn was run for, as in Turn.origin.
+    origin = models.CharField(max_length=100, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name_plural = "memories"
+        indexes = [
+            # `recall`, and how much a caller has had remembered.
+            models.Index(fields=["workspace", "source", "-id"], name="memory_of_source"),
+            # The admin: the newest first.
+            models.Index(fields=["workspace", "-id"], name="memory_recent_in_workspace"),
+        ]
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+
+
+class Notification(models.Model):
+    """A line that the assistant left for the owner while it worked for a caller."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="notifications")
+    session = models.ForeignKey(Session, on_delete=models.SET_NULL, null=True, related_name="notifications")
+    origin = models.CharField(max_length=100, blank=True)
+    caller = models.CharField(max_length=40, blank=True)
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["workspace", "-id"], name="notification_recent"),
+            # The owner's inbox, and how much of a caller's waits there.
+            models.Index(
+                fields=["workspace", "caller"], condition=models.Q(read_at__isnull=True), name="notification_unread"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"

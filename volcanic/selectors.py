@@ -1,11 +1,15 @@
 """Reads of the assistant's tables."""
 
+import re
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import QuerySet
+from django.contrib.postgres.search import SearchQuery, SearchRank, SearchVector
+from django.db.models import Q, QuerySet
 
-from volcanic.models import Turn, Workspace
+from volcanic.models import Memory, Notification, Turn, Workspace
 from volcanic.runtime.base import PastTurn
 
 
@@ -30,3 +34,36 @@ def session_history(*, session_id: int, origin: str) -> tuple[Sequence[PastTurn]
     past.remove(last_own)
     past.append(last_own)
     return past, last_own
+
+
+_MAX_WORDS = 12
+
+
+def memory_search(*, workspace_id: int, query: str, source: str | None, limit: int) -> list[Memory]:
+    """Returns what was remembered that has words of `query` in it, the best first; with none, the newest.
+
+    `source` None sees all of the workspace's; otherwise what is the owner's and what comes from that source.
+    """
+    rows = Memory.objects.filter(workspace_id=workspace_id)
+    if source is not None:
+        rows = rows.filter(source__in=["", source])
+    words = re.findall(r"\w+", query)[:_MAX_WORDS]
+    if words:
+        # `simple`: no language is assumed. Any word will do, more words rank higher.
+        vector = SearchVector("text", config="simple")
+        any_word = reduce(or_, (SearchQuery(word, config="simple") for word in words))
+        rows = rows.annotate(found=vector, rank=SearchRank(vector, any_word))
+        rows = rows.filter(Q(found=any_word) | Q(text__icontains=query.strip())).order_by("-rank", "-id")
+    else:
+        rows = rows.order_by("-id")
+    return list(rows[:limit])
+
+
+def memories_of_source(*, workspace_id: int, source: str) -> int:
+    """Returns how much one source has had remembered."""
+    return Memory.objects.filter(workspace_id=workspace_id, source=source).count()
+
+
+def notifications_waiting(*, workspace_id: int, caller: str) -> int:
+    """Returns how many notifications out of a caller's turns the owner has not read yet."""
+    return Notification.objects.filter(workspace_id=workspace_id, caller=caller, read_at=None).count()

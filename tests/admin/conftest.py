@@ -11,10 +11,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from a2a_server.models import Artifact, Task, TaskEvent, TaskState
+from a2a_server.models import Artifact, PushConfig, Task, TaskEvent, TaskState
 from trust.models import Caller, CallerKey, Grant, Level, Skill
 from trust.services import caller_create, grant_add
-from volcanic.models import Session, Turn, Workspace
+from volcanic.models import Memory, Notification, Session, Turn, Workspace
+from volcanic.services import memory_create, notification_create
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,9 @@ class Rows:
     grant: Grant
     session: Session
     task: Task
+    memory: Memory
+    push_config: PushConfig
+    notification: Notification
 
     def row_of(self, model: type[Any]) -> Any:
         """Returns this workspace's row of a table."""
@@ -46,6 +50,9 @@ class Rows:
             Skill: self.skill,
             Grant: self.grant,
             Task: self.task,
+            Memory: self.memory,
+            Notification: self.notification,
+            PushConfig: self.push_config,
         }[model]
 
 
@@ -96,6 +103,15 @@ def make_rows(workspace: Workspace, mark: str) -> Rows:
         grant=grant_add(caller=caller, slug=skill.slug),
         session=session,
         task=task,
+        memory=memory_create(
+            workspace_id=workspace.pk, text=f"{mark} memory", source=f"a2a-{caller.pk}", caller=caller.name
+        ),
+        push_config=PushConfig.objects.create(
+            task=task, config_id=f"{mark}-hook", url=f"https://{mark}.example/hook", token=f"{mark}-token"
+        ),
+        notification=notification_create(
+            workspace_id=workspace.pk, session_id=session.pk, text=f"{mark} notification", caller=caller.name
+        ),
     )
 
 

@@ -12,12 +12,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from a2a_server.models import Task
+from a2a_server.models import PushConfig, Task
 from tests.admin.conftest import LoginAs, Rows, make_task
 from trust.models import Caller, Grant, Skill
 from trust.services import caller_create
 from volcanic.admin import base
-from volcanic.models import Session, Workspace
+from volcanic.models import Memory, Notification, Session, Workspace
 
 # Of each screen of owners: what they get for its add and delete pages.
 OWNED = {
@@ -27,6 +27,9 @@ OWNED = {
     Skill: (200, 200),
     Grant: (200, 200),
     Task: (403, 403),
+    PushConfig: (403, 403),
+    Memory: (403, 200),
+    Notification: (403, 200),
 }
 SUPERUSERS_ONLY = [User, Group, AccessAttempt]
 PAGES = ["change", "history", "delete"]

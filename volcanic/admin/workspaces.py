@@ -29,6 +29,7 @@ class WorkspaceAdmin(OwnedAdmin):
         return (
             (None, {"fields": ("slug", "owner" if is_superuser(request) else "owner_name", "folder")}),
             ("Agent card", card),
+            ("Callers' turns", {"fields": ("notify_owner",)}),
             ("Times", {"fields": ("created_at", "updated_at")}),
         )
 

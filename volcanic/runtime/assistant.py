@@ -119,7 +119,7 @@ class AssistantRunner:
                     if open_calls
                     else None,
                     instructions=instructions or None,
-                    deps=_Deps(context=_context(turn), sink=sink),
+                    deps=_Deps(context=_context(turn, sink), sink=sink),
                     toolsets=[_toolset(turn.tools)],
                     usage_limits=UsageLimits(request_limit=MAX_REQUESTS),
                     event_stream_handler=answer.follow,
@@ -175,8 +175,16 @@ def _make_model(name: str) -> Model:
     return infer_model(name)
 
 
-def _context(turn: Turn) -> tools.ToolContext:
-    return tools.ToolContext(session_id=turn.session_id, origin=turn.origin, workspace=turn.workspace)
+def _context(turn: Turn, sink: Sink) -> tools.ToolContext:
+    return tools.ToolContext(
+        session_id=turn.session_id,
+        origin=turn.origin,
+        workspace=turn.workspace,
+        workspace_id=turn.workspace_id,
+        inbound=turn.inbound,
+        sink=sink,
+        deadline=turn.deadline,
+    )
 
 
 def _load(past: PastTurn) -> list[ModelMessage]:

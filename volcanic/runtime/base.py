@@ -27,12 +27,31 @@ class PastTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Inbound:
+    """Says that a turn was started by an external agent, and by which.
+
+    `scope` tells callers apart for good (a name can be given away and made anew): it begins the scope of its sessions.
+    `notifier` tells whether the owner wants to be notified out of such turns.
+    """
+
+    caller: str
+    scope: str
+    notifier: bool = False
+
+    @property
+    def inbox(self) -> str:
+        """The folder in the workspace where the caller's files are; no other caller's turns see it."""
+        return f"inbox/{self.caller}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """One run of the agent loop, started by one prompt.
 
     `prompt` is the text for the model, already framed as coming from an external agent; `text` is what the other side
     wrote, bare. `answers` is the past turn whose open question this turn's text answers, if any; it is the last
-    element of `history` then. `tools` names the tools this turn may use: policy chose them, never the text.
+    element of `history` then. `tools` names the tools this turn may use: policy chose them, never the text. `inbound`
+    is None for the owner's own turns.
     """
 
     session_id: int
@@ -46,6 +65,8 @@ class Turn:
     answers: PastTurn | None = None
     # The message that started the turn, in its wire form.
     message: dict[str, Any] = field(default_factory=dict)
+    workspace_id: int | None = None
+    inbound: Inbound | None = None
 
 
 class Sink(Protocol):

@@ -1,31 +1,62 @@
-"""The tools an agent turn can be given. Packages register theirs when they start; policy names those of each turn."""
+"""The tools an agent turn can be given. Packages register theirs when they start; policy chooses those of each turn.
+
+What a tool reads and what it changes are sets of these words, so that policy can choose by what is touched:
+
+    workspace   the workspace's files, as far as the turn may see them (MEMORY.md is one of them)
+    memory      what was remembered: MEMORY.md and the rows of the memory table
+    caller      what the other side of the conversation is shown
+    owner       what the owner is shown outside of the conversation
+    processes   programs are run
+    network     other hosts are reached
+"""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
+
+from volcanic.runtime.base import Inbound, Sink
 
 # Asks the other side a question and ends the turn; their answer resumes it. Every runner that has tools provides it
 # itself, so it is not registered here.
 REQUEST_INPUT = "request_input"
 
+WORKSPACE, MEMORY, CALLER, OWNER = "workspace", "memory", "caller", "owner"
+PROCESSES, NETWORK = "processes", "network"
+EVERYTHING = frozenset({WORKSPACE, MEMORY, CALLER, OWNER, PROCESSES, NETWORK})
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """On whose behalf a tool runs."""
+    """On whose behalf a tool runs, and what of the turn it may use."""
 
     session_id: int
     origin: str
     workspace: Path
+    workspace_id: int | None = None
+    # None in the owner's own turns.
+    inbound: Inbound | None = None
+    sink: Sink | None = None
+    deadline: datetime | None = None
+    # What tools remember from one call to the next, for the time of the turn.
+    state: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 # Called as `function(context, **arguments)`; returns text or anything JSON can hold.
 ToolFunction = Callable[..., Awaitable[Any]]
+# Whether there is such a tool in a turn of this kind, whatever policy says.
+Offered = Callable[[Inbound | None], bool]
 
 
 class ToolError(Exception):
     """A tool could not do what it was asked: the model is told this text and goes on."""
+
+
+def always(_inbound: Inbound | None) -> bool:
+    """Offers a tool in every turn."""
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +68,7 @@ class Tool:
     description: str
     reads: frozenset[str]
     changes: frozenset[str]
+    offered: Offered = always
 
 
 _tools: dict[str, Tool] = {}
@@ -46,15 +78,16 @@ def register(
     name: str,
     function: ToolFunction,
     *,
-    reads: frozenset[str] = frozenset(),
-    changes: frozenset[str] = frozenset(),
+    reads: Iterable[str] = (),
+    changes: Iterable[str] = (),
     description: str = "",
+    offered: Offered = always,
 ) -> Tool:
     """Makes `function` known as the tool `name`.
 
     It is an async function whose first parameter is the ToolContext; the other parameters, their types and defaults
     are what the model may fill in. `description`, else the function's docstring up to its
-    `Args:` (which tell about the parameters), tells the model what it is for.
+    `Args:` (which tell about the parameters), tells the model what it is for. `offered` is asked for each turn.
     """
     if name == REQUEST_INPUT:
         raise ValueError(f"{REQUEST_INPUT} is provided by the runner")
@@ -62,9 +95,12 @@ def register(
         name=name,
         function=function,
         description=description or (getdoc(function) or "").partition("\nArgs:")[0].strip(),
-        reads=reads,
-        changes=changes,
+        reads=frozenset(reads),
+        changes=frozenset(changes),
+        offered=offered,
     )
+    if unknown := sorted((tool.reads | tool.changes) - EVERYTHING):
+        raise ValueError(f"{name} touches what is not in the vocabulary: {', '.join(unknown)}")
     if _tools.setdefault(name, tool) != tool:
         raise ValueError(f"another tool is already registered as {name}")
     return tool
@@ -84,5 +120,22 @@ def get(names: Iterable[str]) -> list[Tool]:
 
 
 def known() -> frozenset[str]:
-    """Returns the names that a turn can be given, `request_input` included."""
+    """Returns the names of all tools there are, `request_input` included."""
     return frozenset(_tools) | {REQUEST_INPUT}
+
+
+def allowed(
+    inbound: Inbound | None, *, reads: Iterable[str] = EVERYTHING, changes: Iterable[str] = EVERYTHING
+) -> frozenset[str]:
+    """Returns the names of the tools for a turn that may read and change this much and no more.
+
+    The owner's own turns (`inbound` is None) and callers' turns are offered different tools. May run a program once
+    for the process, so not to be called on an event loop.
+    """
+    readable, changeable = frozenset(reads), frozenset(changes)
+    names = {
+        tool.name
+        for tool in list(_tools.values())
+        if tool.reads <= readable and tool.changes <= changeable and tool.offered(inbound)
+    }
+    return frozenset(names | ({REQUEST_INPUT} if CALLER in changeable else set()))

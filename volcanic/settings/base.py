@@ -115,7 +115,10 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _link("Overview", "dashboard", "index", "is_owner"),
                     _link("Tasks", "task", "a2a_server_task_changelist", "is_owner"),
+                    _link("Webhooks", "webhook", "a2a_server_pushconfig_changelist", "is_owner"),
                     _link("Sessions", "forum", "volcanic_session_changelist", "is_owner"),
+                    _link("Notifications", "notifications", "volcanic_notification_changelist", "is_owner"),
+                    _link("Memories", "lightbulb", "volcanic_memory_changelist", "is_owner"),
                 ]
             },
             {

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from environs import validate
+
 from volcanic.settings.env import at_least, env
 from volcanic.settings.storage import REDIS_PREFIX, REDIS_URL
 
@@ -23,6 +25,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "a2a_server.tasks.run_turn": {"queue": "turns"},
+    "a2a_server.tasks.deliver": {"queue": "push"},
 }
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # A sweep that comes late is worthless, the next one does its work: `expires`.
@@ -38,3 +41,9 @@ SHUTDOWN_GRACE_SECONDS: int = env.int("SHUTDOWN_GRACE_SECONDS", 20, validate=at_
 RUNNER: str = env.str("RUNNER", "volcanic.runtime.assistant.AssistantRunner")
 MODEL: str = env.str("MODEL", "faux")
 MODEL_MAX_TOKENS: int = env.int("MODEL_MAX_TOKENS", 8192, validate=at_least(1))
+
+# The tool `bash`. `unsafe`: the owner's own turns run it as the worker's user, with all that this user may do.
+OWNER_BASH: str = env.str("OWNER_BASH", "sandbox", validate=validate.OneOf(["sandbox", "unsafe"]))
+BASH_TIMEOUT_SECONDS: int = env.int("BASH_TIMEOUT_SECONDS", 60, validate=at_least(1))
+# Callers' turns write no more when the workspace takes so much on the disk.
+WORKSPACE_MAX_BYTES: int = env.int("WORKSPACE_MAX_BYTES", 1024 * 1024 * 1024, validate=at_least(1024))

@@ -1,0 +1,78 @@
+"""A workspace's folder with what callers must not reach, and tools called as a turn calls them."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.volcanic.turns import RecordingSink
+from volcanic.runtime.base import Inbound
+from volcanic.runtime.tools import ToolContext
+from volcanic.toolbox.sandbox import sandbox
+
+MakeContext = Callable[..., ToolContext]
+
+OWNERS = ("AGENTS.md", "CLAUDE.md", "PERSONA.md", "MEMORY.md")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace with the owner's files, two callers' inboxes and a secret beside it."""
+    folder = tmp_path / "workspace"
+    for name in ("inbox/travel-bot", "inbox/other-bot", "notes/deep", ".volcanic", ".git"):
+        (folder / name).mkdir(parents=True)
+    for name in OWNERS:
+        (folder / name).write_text(f"{name} of the owner\n")
+    (folder / "notes/trip.md").write_text("Rome\nParis\n")
+    (folder / "inbox/travel-bot/own.txt").write_text("mine")
+    (folder / "inbox/other-bot/theirs.txt").write_text("theirs-0815")
+    (folder / ".volcanic/state.json").write_text("{}")
+    (tmp_path / "secret.txt").write_text("secret-4711")
+    return folder
+
+
+@pytest.fixture
+def sink() -> RecordingSink:
+    return RecordingSink()
+
+
+@pytest.fixture
+def caller_context(folder: Path, sink: RecordingSink) -> MakeContext:
+    """Makes the context of a tool in a turn for the caller travel-bot."""
+
+    def make(**given: Any) -> ToolContext:
+        values: dict[str, Any] = {
+            "session_id": 1,
+            "origin": "task:1",
+            "workspace": folder,
+            "inbound": Inbound(caller="travel-bot", scope="a2a-1", notifier=True),
+            "sink": sink,
+            "deadline": datetime.now(UTC) + timedelta(hours=1),
+        }
+        return ToolContext(**values | given)
+
+    return make
+
+
+@pytest.fixture
+def inbound(caller_context: MakeContext) -> ToolContext:
+    """The context of a tool in a caller's turn."""
+    return caller_context()
+
+
+@pytest.fixture
+def own(caller_context: MakeContext) -> ToolContext:
+    """The context of a tool in the owner's own turn."""
+    return caller_context(inbound=None, origin="owner")
+
+
+@pytest.fixture
+def needs_sandbox() -> None:
+    """Skips where bubblewrap does not work, unless it must."""
+    if not sandbox().works:
+        if os.environ.get("REQUIRE_SANDBOX") == "1":
+            pytest.fail(f"REQUIRE_SANDBOX is set, and there is none: {sandbox().problem}")
+        pytest.skip(sandbox().problem)

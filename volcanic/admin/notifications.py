@@ -1,0 +1,135 @@
+"""What the assistant left for the owner, and what it remembers."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
+from volcanic.admin.dashboard import Card, capped_count, register_card
+from volcanic.models import Memory, Notification
+from volcanic.services import memories_adopt, notifications_mark_read
+from volcanic.toolbox.sandbox import sandbox
+
+
+@admin.register(Notification)
+class NotificationAdmin(OwnedAdmin):
+    """The owner's inbox: unread first, then the newest."""
+
+    owner_lookup = "workspace__owner"
+    can_delete = True
+    list_display = ("line", "shown_state", "caller", "workspace", "created")
+    list_filter = (("read_at", admin.EmptyFieldListFilter), "caller", ("workspace", OwnRelatedFilter), "created_at")
+    list_select_related = ("workspace",)
+    search_fields = ("text", "caller")
+    ordering = (F("read_at").desc(nulls_first=True), "-id")
+    actions = ("mark_read",)
+    fields = ("full_text", "caller", "session_link", "workspace", "created_at", "read_at")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Brings the workspace and the session along."""
+        return super().get_queryset(request).select_related("workspace", "session")
+
+    @display(description="Notification")
+    def line(self, obj: Notification) -> str:
+        """The beginning of the text."""
+        return str(obj)
+
+    @display(description="State", ordering="read_at", label={"unread": "warning", "read": None})
+    def shown_state(self, obj: Notification) -> tuple[str, str]:
+        """Whether the owner has read it."""
+        return ("unread", "Unread") if obj.read_at is None else ("read", "Read")
+
+    @display(description="Left", ordering="id")
+    def created(self, obj: Notification) -> str:
+        """When the assistant left it."""
+        return moment(obj.created_at)
+
+    @display(description="Text")
+    def full_text(self, obj: Notification) -> str:
+        """All of it, with its lines. It may be a caller's words."""
+        return format_html('<div class="volcanic-text">{}</div>', obj.text)
+
+    @display(description="Conversation")
+    def session_link(self, obj: Notification) -> str:
+        """Leads to the transcript."""
+        if obj.session is None:
+            return ""
+        url = reverse("admin:volcanic_session_change", args=[obj.session.pk])
+        return format_html('<a href="{}">{}</a>', url, obj.session)
+
+    @admin.action(description="Mark as read", permissions=["view"])
+    def mark_read(self, request: HttpRequest, notifications: QuerySet[Notification]) -> None:
+        """Marks those that are unread."""
+        done = notifications_mark_read(ids=list(notifications.values_list("pk", flat=True)))
+        messages.success(request, f"Marked as read: {done}.")
+
+
+@admin.register(Memory)
+class MemoryAdmin(OwnedAdmin):
+    """What the assistant remembers beside MEMORY.md: to read, to adopt from callers, to delete."""
+
+    owner_lookup = "workspace__owner"
+    can_delete = True
+    list_display = ("line", "shown_source", "workspace", "created")
+    list_filter = (("source", admin.EmptyFieldListFilter), "caller", ("workspace", OwnRelatedFilter), "created_at")
+    list_select_related = ("workspace",)
+    search_fields = ("text", "caller")
+    ordering = ("-id",)
+    actions = ("adopt",)
+    fields = ("full_text", "shown_source", "caller", "origin", "workspace", "created_at")
+    readonly_fields = fields
+
+    @display(description="Memory")
+    def line(self, obj: Memory) -> str:
+        """The beginning of the text."""
+        return str(obj)
+
+    @display(description="From", ordering="source", label={"caller": "warning", "owner": "success"})
+    def shown_source(self, obj: Memory) -> tuple[str, str]:
+        """Whose word it is."""
+        return ("caller", f"caller {obj.caller}") if obj.source else ("owner", "you")
+
+    @display(description="Remembered", ordering="id")
+    def created(self, obj: Memory) -> str:
+        """When it was remembered."""
+        return moment(obj.created_at)
+
+    @display(description="Text")
+    def full_text(self, obj: Memory) -> str:
+        """All of it. It may be a caller's words."""
+        return format_html('<div class="volcanic-text">{}</div>', obj.text)
+
+    @admin.action(description="Adopt: make it your own", permissions=["view"])
+    def adopt(self, request: HttpRequest, memories: QuerySet[Memory]) -> None:
+        """Takes the mark off those that come from callers: every conversation may build on them then."""
+        done = memories_adopt(ids=list(memories.values_list("pk", flat=True)))
+        messages.success(request, f"Adopted: {done}.")
+
+
+@register_card
+def unread_card(request: HttpRequest) -> Card:
+    """What waits for the owner; a partial index finds it."""
+    rows = admin.site.get_model_admin(Notification).get_queryset(request)
+    return Card(
+        title="Notifications",
+        value=capped_count(rows.filter(read_at=None)),
+        note="unread",
+        href=reverse("admin:volcanic_notification_changelist") + "?read_at__isempty=1",
+    )
+
+
+@register_card
+def sandbox_card(request: HttpRequest) -> Card:
+    """Whether callers' turns can run commands here. The workers should be like this process."""
+    found = sandbox()
+    return Card(
+        title="Commands for callers",
+        value="sandboxed" if found.works else "off",
+        note="callers' turns have bash, in bubblewrap" if found.works else f"no bash: {found.problem}",
+        href=reverse("admin:volcanic_workspace_changelist"),
+    )

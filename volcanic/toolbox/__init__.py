@@ -1,0 +1,23 @@
+"""What the assistant can do in a turn: its own tools. They are registered when Django starts.
+
+rules.py says what a turn may see and change; paths.py opens files accordingly, sandbox.py mounts them accordingly.
+"""
+
+
+def register_tools() -> None:
+    """Makes the tools known. Imports nothing that takes long."""
+    from volcanic.runtime.tools import CALLER, MEMORY, NETWORK, OWNER, PROCESSES, WORKSPACE, register
+    from volcanic.toolbox import files, memory, notify, send, shell
+
+    register("read_file", files.read_file, reads={WORKSPACE})
+    register("list_files", files.list_files, reads={WORKSPACE})
+    register("search_files", files.search_files, reads={WORKSPACE})
+    register("write_file", files.write_file, changes={WORKSPACE})
+    register("edit_file", files.edit_file, reads={WORKSPACE}, changes={WORKSPACE})
+    register("recall", memory.recall, reads={MEMORY})
+    register("remember", memory.remember, changes={MEMORY})
+    register("send", send.send, reads={WORKSPACE}, changes={CALLER})
+    beyond = {NETWORK} if shell.unsafe() else set()
+    changes = {WORKSPACE, PROCESSES} | beyond
+    register("bash", shell.bash, reads={WORKSPACE} | beyond, changes=changes, offered=shell.offered)
+    register(notify.NOTIFY_OWNER, notify.notify_owner, changes={OWNER}, offered=notify.offered)
