@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 
-from a2a_server import services
+from a2a_server import push_admin, services  # noqa: F401  registers the screens of webhooks
 from a2a_server.errors import RequestError
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskState
 from a2a_server.shown import artifact_shown, event_shown, message_shown

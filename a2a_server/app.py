@@ -1,7 +1,8 @@
 """The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
 
-In order: the path, the key (before a byte of the body is read), the size of the body, its envelope and version. Then
-`operations` answers the unary JSON-RPC calls on tasks, and the SDK's routes everything else.
+In order: the path, the key and its caller's requests a minute (before a byte of the body is read), the size of the
+body, its envelope and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's routes
+everything else.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from a2a_server.cards import JSONRPC_PATH, REST_03_PATH, REST_PATH
 from a2a_server.compat import JSONRPCAdapter, RESTAdapter
 from a2a_server.envelope import V03, Call, FaultError, check_state, open_jsonrpc, parse_json, version_of_rest
 from a2a_server.handler import ContextBuilder, VolcanicRequestHandler
+from a2a_server.limiting import CallerLimiter, StrangerLimiter, address_of
 from a2a_server.responses import fault_response
 from trust.keys import key_digest
 from trust.selectors import AuthenticatedCaller, caller_by_key_digest
@@ -128,6 +130,7 @@ class A2AApplication:
 
     def __init__(self) -> None:
         handler, builder = VolcanicRequestHandler(), ContextBuilder()
+        self._callers, self._strangers = CallerLimiter(), StrangerLimiter()
         dispatcher = JsonRpcDispatcher(handler, builder, enable_v0_3_compat=True)
         dispatcher._v03_adapter = JSONRPCAdapter(http_handler=handler, context_builder=builder)
         rest = [
@@ -174,6 +177,9 @@ class A2AApplication:
     async def _serve(self, exchange: Exchange) -> None:
         self._check_route(exchange)
         caller = await self._authenticate(exchange)
+        if wait := await self._callers.take(caller.id, caller.limits.requests_per_minute):
+            limit = caller.limits.requests_per_minute
+            raise FaultError(responses.rate_limited(f"Over the limit of {limit} requests a minute.", wait))
         if exchange.scope["method"] == "POST":
             media_type = exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
             if media_type not in _JSON_TYPES:
@@ -185,11 +191,18 @@ class A2AApplication:
         await self._until_gone(exchange, work(exchange, caller))
 
     async def _authenticate(self, exchange: Exchange) -> AuthenticatedCaller:
-        """Returns who is calling. A session cookie counts for nothing here. Raises FaultError (401)."""
+        """Returns who is calling. A session cookie counts for nothing here. Raises FaultError (401, 429)."""
         key = _key_from(exchange.headers)
-        caller = await run_db(caller_by_key_digest, key_digest(key)) if key else None
-        if caller is None:
+        if not key:
             raise FaultError(responses.UNAUTHENTICATED)
+        digest, address = key_digest(key), address_of(exchange.scope.get("client"), exchange.headers)
+        if wait := self._strangers.wait(address, digest):
+            raise FaultError(responses.rate_limited("Too many wrong keys came from your address.", wait))
+        caller = await run_db(caller_by_key_digest, digest)
+        if caller is None:
+            self._strangers.note_bad(address, digest)
+            raise FaultError(responses.UNAUTHENTICATED)
+        self._strangers.note_good(digest)
         if caller.key_use_is_stale:
             await run_db(key_note_use, key_id=caller.key_id)
         return caller

@@ -43,7 +43,9 @@ def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) ->
             a2a_pb2.AgentInterface(url=url + path, protocol_binding=binding, protocol_version=version)
             for path, binding, version in interfaces
         ],
-        capabilities=a2a_pb2.AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
+        capabilities=a2a_pb2.AgentCapabilities(
+            streaming=True, push_notifications=settings.PUSH_ENABLED, extended_agent_card=True
+        ),
         security_schemes={
             "apiKey": a2a_pb2.SecurityScheme(
                 api_key_security_scheme=a2a_pb2.APIKeySecurityScheme(location="header", name="X-API-Key")

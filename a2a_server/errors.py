@@ -33,3 +33,13 @@ class PushNotSupported(RequestError):
 
     def __init__(self) -> None:
         super().__init__("Push notifications are not supported")
+
+
+class QuotaExceeded(RequestError):
+    """The caller has as much as it may. The text says of what, how much, and how much is allowed."""
+
+    def __init__(self, quota: str, *, limit: int, used: int, text: str) -> None:
+        super().__init__(f"Quota {quota} exceeded: {text}")
+        self.quota = quota
+        self.limit = limit
+        self.used = used

@@ -17,8 +17,10 @@ from django.conf import settings
 from starlette.requests import Request
 
 from a2a_server import cards, operations, wire
+from a2a_server.envelope import V03, V1
 from a2a_server.errors import NotSupported, PushNotSupported
 from a2a_server.models import TERMINAL, TaskState
+from a2a_server.push_configs import push_config_delete, push_config_get, push_config_set, push_configs_list
 from a2a_server.selectors import events_after, parse_task_id
 from a2a_server.services import task_read, task_submit
 from trust.selectors import AuthenticatedCaller
@@ -56,6 +58,12 @@ class ContextBuilder(DefaultServerCallContextBuilder):
     def build_user(self, request: Request) -> User:
         """Returns the authenticated caller."""
         return CallerUser(request.scope["volcanic.caller"])
+
+
+def _version(context: ServerCallContext) -> str:
+    """The protocol version of a call, as the application settled it."""
+    headers: dict[str, str] = context.state["headers"]
+    return V03 if headers.get("a2a-version") == V03 else V1
 
 
 def _caller(context: ServerCallContext) -> AuthenticatedCaller:
@@ -97,7 +105,7 @@ class VolcanicRequestHandler(RequestHandler):
     @_guarded
     async def on_message_send(self, params: a2a_pb2.SendMessageRequest, context: ServerCallContext) -> a2a_pb2.Task:
         """SendMessage (3.1.1): waits until the task settles, unless `returnImmediately`."""
-        return wire.to_task(await operations.send_message(params, _caller(context)))
+        return wire.to_task(await operations.send_message(params, _caller(context), _version(context)))
 
     @_guarded
     async def on_message_send_stream(
@@ -106,7 +114,9 @@ class VolcanicRequestHandler(RequestHandler):
         """SendStreamingMessage (3.1.2): the task, then its events until it ends or asks back."""
         caller = _caller(context)
         length = wire.history_length_from(params.configuration)
-        submitted = await run_db(task_submit, submission=wire.submission_from(params, caller))
+        submission = wire.submission_from(params, caller, _version(context))
+        await operations.check_submission(submission)
+        submitted = await run_db(task_submit, submission=submission)
         async for event in _follow(submitted.task_id, caller.id, history_length=length):
             yield event
 
@@ -143,29 +153,65 @@ class VolcanicRequestHandler(RequestHandler):
         """GetExtendedAgentCard (3.1.11): the workspace's card as this caller may see it."""
         return await run_db(cards.extended_card, caller=_caller(context))
 
+    @_guarded
     async def on_create_task_push_notification_config(
         self, params: a2a_pb2.TaskPushNotificationConfig, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        """Not supported, as the card says."""
-        raise wire.to_sdk_error(PushNotSupported())
+        """CreateTaskPushNotificationConfig (3.1.7)."""
+        wanted = wire.push_from(params, _version(context))
+        await operations.check_webhook(wanted.url)
+        task_id = parse_task_id(params.task_id)
+        config = await run_db(push_config_set, task_id=task_id, caller_id=_caller(context).id, wanted=wanted)
+        return wire.to_push_config(config)
 
+    @_guarded
     async def on_get_task_push_notification_config(
         self, params: a2a_pb2.GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        """Not supported, as the card says."""
-        raise wire.to_sdk_error(PushNotSupported())
+        """GetTaskPushNotificationConfig (3.1.8): without token and credentials."""
+        _require_push()
+        config = await run_db(
+            push_config_get,
+            task_id=parse_task_id(params.task_id),
+            caller_id=_caller(context).id,
+            config_id=params.id,
+        )
+        return wire.to_push_config(config)
 
+    @_guarded
     async def on_list_task_push_notification_configs(
         self, params: a2a_pb2.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> a2a_pb2.ListTaskPushNotificationConfigsResponse:
-        """Not supported, as the card says."""
-        raise wire.to_sdk_error(PushNotSupported())
+        """ListTaskPushNotificationConfigs (3.1.9)."""
+        _require_push()
+        configs, token = await run_db(
+            push_configs_list,
+            task_id=parse_task_id(params.task_id),
+            caller_id=_caller(context).id,
+            page_size=params.page_size,
+            page_token=params.page_token,
+        )
+        return a2a_pb2.ListTaskPushNotificationConfigsResponse(
+            configs=[wire.to_push_config(config) for config in configs], next_page_token=token
+        )
 
+    @_guarded
     async def on_delete_task_push_notification_config(
         self, params: a2a_pb2.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """Not supported, as the card says."""
-        raise wire.to_sdk_error(PushNotSupported())
+        """DeleteTaskPushNotificationConfig (3.1.10): idempotent."""
+        _require_push()
+        await run_db(
+            push_config_delete,
+            task_id=parse_task_id(params.task_id),
+            caller_id=_caller(context).id,
+            config_id=params.id,
+        )
+
+
+def _require_push() -> None:
+    if not settings.PUSH_ENABLED:
+        raise PushNotSupported
 
 
 async def _follow(

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from trust.models import Caller
+from volcanic.fields import EncryptedTextField
 from volcanic.models import Session
 
 
@@ -54,6 +55,8 @@ class Task(models.Model):
     enqueued_at = models.DateTimeField(default=timezone.now)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The owner wants to keep it: pruning passes it over.
+    pinned = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -79,6 +82,18 @@ class Task(models.Model):
             # The sweep: runs whose lease has passed, submitted tasks that nobody claimed.
             models.Index(fields=["lease_expires_at"], condition=Q(state="working"), name="task_expired_runs"),
             models.Index(fields=["enqueued_at"], condition=Q(state="submitted"), name="task_unclaimed"),
+            # Quotas: how much of a caller's is running or waits for somebody.
+            models.Index(
+                fields=["caller", "context_id", "state"],
+                condition=Q(state__in=["submitted", "working", "input_required", "auth_required"]),
+                name="task_open_of_caller",
+            ),
+            # Pruning: what ended long ago.
+            models.Index(
+                fields=["status_at"],
+                condition=Q(state__in=["completed", "failed", "canceled", "rejected"], pinned=False),
+                name="task_prunable",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -135,3 +150,97 @@ class ReceivedMessage(models.Model):
 
     def __str__(self) -> str:
         return self.digest
+
+
+class InboundFile(models.Model):
+    """A file that a message brought, from its acceptance until it is in the workspace's inbox.
+
+    The web process keeps the bytes here, in the transaction that makes the task; the worker writes the file and lets
+    the bytes go. So no file is in an inbox without a task, and no task waits for a file that was lost.
+    """
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="files")
+    position = models.PositiveIntegerField()
+    filename = models.CharField(max_length=255, blank=True)
+    declared_type = models.CharField(max_length=255, blank=True)
+    # One of the two, until the file is stored.
+    content = models.BinaryField(null=True)
+    url = models.TextField(blank=True)
+    # Where it lies in the workspace, its true type and size, once it is stored.
+    path = models.TextField(blank=True)
+    media_type = models.CharField(max_length=255, blank=True)
+    size = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "position"], name="file_position_unique_in_task"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path or self.filename or f"file {self.position}"
+
+
+class PushConfig(models.Model):
+    """A webhook that a caller registered for a task."""
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        FAILING = "failing"
+        STOPPED = "stopped"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="push_configs")
+    config_id = models.CharField(max_length=100)
+    url = models.TextField()
+    token = EncryptedTextField(null=True, blank=True)
+    auth_scheme = models.CharField(max_length=50, blank=True)
+    auth_credentials = EncryptedTextField(null=True, blank=True)
+    # The protocol version that it was registered with, in which it is told.
+    version = models.CharField(max_length=3, default="1.0")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
+    # One process at a time delivers for a config: that keeps its deliveries in order.
+    holder = models.CharField(max_length=150, blank=True)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "config_id"], name="push_config_id_unique_in_task"),
+            models.CheckConstraint(
+                condition=Q(state__in=["active", "failing", "stopped"]), name="push_config_state_listed"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.config_id
+
+
+class PushDelivery(models.Model):
+    """One notification that a webhook is owed: the task as it was at event `seq`. Written with that event."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        DELIVERED = "delivered"
+
+    config = models.ForeignKey(PushConfig, on_delete=models.CASCADE, related_name="deliveries")
+    seq = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField(default=timezone.now)
+    last_status = models.PositiveIntegerField(null=True, blank=True)
+    last_error = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    delivered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "push deliveries"
+        constraints = [
+            models.UniqueConstraint(fields=["config", "seq"], name="delivery_seq_unique_in_config"),
+            models.CheckConstraint(condition=Q(state__in=["pending", "delivered"]), name="delivery_state_listed"),
+        ]
+        indexes = [
+            # The next delivery of a config, and the sweep over what is due.
+            models.Index(fields=["config", "seq"], condition=Q(state="pending"), name="delivery_pending"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.config} #{self.seq}"

@@ -16,12 +16,13 @@ from django.conf import settings
 from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_server import wire
+from a2a_server.envelope import V1
 from a2a_server.errors import InvalidParams
 from a2a_server.models import TaskState
 from a2a_server.selectors import TaskView, parse_task_id, tasks_list
 from a2a_server.services import Submission, task_cancel, task_read, task_submit
 from trust.selectors import AuthenticatedCaller
-from volcanic import wakeups
+from volcanic import outbound, wakeups
 from volcanic.db import run_db
 
 logger = logging.getLogger(__name__)
@@ -30,10 +31,26 @@ logger = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 
 
-async def send_message(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller) -> str:
+async def check_webhook(url: str) -> None:
+    """Raises InvalidParams for a webhook that may not be called. One whose name does not resolve just now may be."""
+    try:
+        await outbound.check_url(url)
+    except outbound.OutboundError as error:
+        if error.permanent:
+            raise InvalidParams(f"The webhook's url is refused: {error}.") from error
+
+
+async def check_submission(submission: Submission) -> None:
+    """Makes the checks of a submission that need the network. Raises InvalidParams."""
+    if submission.push is not None:
+        await check_webhook(submission.push.url)
+
+
+async def send_message(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller, version: str = V1) -> str:
     """SendMessage (3.1.1): returns the task when it has settled, or at once when `returnImmediately` says so."""
     length = wire.history_length_from(request.configuration)
-    submission = wire.submission_from(request, caller)
+    submission = wire.submission_from(request, caller, version)
+    await check_submission(submission)
     if request.configuration.return_immediately:
         submitted = await run_db(task_submit, submission=submission)
         task = await run_db(task_read, task_id=submitted.task_id, caller_id=caller.id)

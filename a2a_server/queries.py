@@ -22,14 +22,61 @@ _EVENT_OF = """
         INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
         SELECT id, seq, {payload}, %(now)s FROM {source})
 """
-_STATUS_EVENT_OF_CHANGED = _EVENT_OF.format(payload=_STATUS_UPDATE, source="changed")
+# A delivery for each webhook of the task: in the statement that changes the status, so that none is ever missing.
+_OUTBOX = """
+    outbox AS (
+        INSERT INTO a2a_server_pushdelivery (config_id, seq, state, attempts, next_try_at, last_error, created_at)
+        SELECT config.id, changed.seq, 'pending', 0, %(now)s, '', %(now)s
+        FROM changed JOIN a2a_server_pushconfig AS config ON config.task_id = changed.id AND config.state <> 'stopped'
+        RETURNING config_id)
+"""
+_STATUS_EVENT_OF_CHANGED = f"{_EVENT_OF.format(payload=_STATUS_UPDATE, source='changed')}, {_OUTBOX}"
 
-# A new task. Makes its session if need be. No row comes back when the same message was received within the window.
-# A session that has a running task refuses another: task_one_running_per_session raises, and nothing is left behind.
-TASK_CREATE = f"""
-    WITH received AS (
+# What the caller has of each quota, and whether one more fits. See `quotas` on how this holds when many come at a time.
+_COUNT_OPEN = """
+    opened AS (
+        SELECT count(*) FILTER (WHERE state IN ('submitted', 'working')) AS running,
+               count(DISTINCT context_id) FILTER (WHERE context_id <> %(context)s::text) AS contexts
+        FROM a2a_server_task
+        WHERE %(count_open)s::bool AND caller_id = %(caller)s
+          AND state IN ('submitted', 'working', 'input_required', 'auth_required'))
+"""
+_QUOTA = f"""{_COUNT_OPEN},
+    quota AS (
+        SELECT running < %(max_running)s AND contexts < %(max_contexts)s AS fits,
+               running, contexts, 0::bigint AS tasks, 0::bigint AS bytes
+        FROM opened)
+"""
+# All of them. A statement of its own: these counts would make the plain one be planned anew each time.
+_WHOLE_QUOTA = f"""{_COUNT_OPEN},
+    stored AS (
+        SELECT count(*) AS tasks
+        FROM (SELECT FROM a2a_server_task WHERE caller_id = %(caller)s LIMIT %(count_stored)s) AS counted),
+    inbox AS (
+        SELECT coalesce(sum(CASE
+                   WHEN file.size IS NOT NULL THEN file.size
+                   WHEN file.content IS NOT NULL THEN octet_length(file.content)
+                   WHEN task.state IN ('submitted', 'working', 'input_required', 'auth_required') THEN %(file_bytes)s
+                   ELSE 0 END), 0)::bigint AS bytes
+        FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
+        WHERE %(count_bytes)s::bool AND task.caller_id = %(caller)s),
+    quota AS (
+        SELECT running < %(max_running)s AND contexts < %(max_contexts)s AND tasks < %(max_stored)s
+               AND bytes <= %(max_bytes)s AS fits, running, contexts, tasks, bytes
+        FROM opened, stored, inbox)
+"""
+_SUBMITTED = """
+    SELECT changed.id, ARRAY(SELECT config_id FROM outbox), fits, running, contexts, tasks, bytes
+    FROM quota LEFT JOIN changed ON true
+"""
+
+# A new task. Makes its session if need be. The row has no id when the same message was received within the window, or
+# when it does not fit a quota. A session that has a running task refuses another: task_one_running_per_session raises,
+# and nothing is left behind.
+_TASK_CREATE = f"""
+    received AS (
         INSERT INTO a2a_server_receivedmessage AS known (caller_id, digest, task_id, received_at)
-        VALUES (%(caller)s, %(digest)s::text, %(task)s, %(now)s)
+        SELECT %(caller)s, %(digest)s::text, %(task)s, %(now)s FROM quota WHERE fits
         ON CONFLICT (caller_id, digest) DO UPDATE
             SET task_id = excluded.task_id, received_at = excluded.received_at
             WHERE known.received_at < %(window_start)s
@@ -48,13 +95,13 @@ TASK_CREATE = f"""
         FROM session
         RETURNING id, context_id, state, status_message, status_at, seq),
     {_STATUS_EVENT_OF_CHANGED}
-    SELECT id FROM changed
+    {_SUBMITTED}
 """
 
-# The answer to a question: of two that race, one finds the task still waiting. No row comes back when the task is not
-# this caller's, in another context, not waiting, or when this message was received already.
-TASK_CONTINUE = f"""
-    WITH changed AS (
+# The answer to a question: of two that race, one finds the task still waiting. The row has no id when the task is not
+# this caller's, in another context, not waiting, when this message was received already, or over a quota.
+_TASK_CONTINUE = f"""
+    changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
             accepted_output_modes = %(modes)s::jsonb,
@@ -66,6 +113,7 @@ TASK_CONTINUE = f"""
                 || jsonb_build_array(%(history)s::jsonb -> 0 || jsonb_build_object('contextId', context_id))
         WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'input_required'
           AND (%(context)s::text = '' OR context_id = %(context)s::text)
+          AND (SELECT fits FROM quota)
           AND NOT EXISTS (
             SELECT FROM a2a_server_receivedmessage
             WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
@@ -76,8 +124,13 @@ TASK_CONTINUE = f"""
         ON CONFLICT (caller_id, digest) DO UPDATE
             SET task_id = excluded.task_id, received_at = excluded.received_at),
     {_STATUS_EVENT_OF_CHANGED}
-    SELECT id FROM changed
+    {_SUBMITTED}
 """
+
+TASK_CREATE = f"WITH {_QUOTA}, {_TASK_CREATE}"
+TASK_CREATE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CREATE}"
+TASK_CONTINUE = f"WITH {_QUOTA}, {_TASK_CONTINUE}"
+TASK_CONTINUE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CONTINUE}"
 
 RECEIVED_TASK = """
     SELECT task_id FROM a2a_server_receivedmessage
@@ -100,7 +153,7 @@ TASK_TRANSITION = f"""
         RETURNING *),
     {_STATUS_EVENT_OF_CHANGED}
 """
-TASK_TRANSITION_ONLY = TASK_TRANSITION + "SELECT id FROM changed"
+TASK_TRANSITION_ONLY = TASK_TRANSITION + "SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed"
 
 # Claims a submitted task, notes the interaction, and reads what the run needs: one statement instead of four.
 TASK_CLAIM = (
@@ -114,10 +167,13 @@ TASK_CLAIM = (
         RETURNING caller.id, caller.name, caller.level, caller.enabled)
     SELECT changed.id, changed.attempt, changed.session_id, changed.context_id, changed.history -> -1,
            changed.metadata, changed.accepted_output_modes, changed.hops,
-           caller.id, caller.name, caller.level, caller.enabled, workspace.slug,
+           caller.id, caller.name, caller.level, caller.enabled,
+           workspace.id, workspace.slug, workspace.notify_owner,
            ARRAY(SELECT skill.slug FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
                  WHERE g.caller_id = caller.id AND skill.enabled),
-           EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id)
+           EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
+           EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
+           ARRAY(SELECT config_id FROM outbox)
     FROM changed
     JOIN caller ON caller.id = changed.caller_id
     JOIN volcanic_session AS session ON session.id = changed.session_id
@@ -168,8 +224,9 @@ RUN_FINISH = f"""
         INSERT INTO volcanic_turn (session_id, origin, prompt, messages, pending, state, started_at, finished_at)
         SELECT session_id, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb, %(pending)s::jsonb,
                %(outcome)s::text, %(started)s, %(now)s
-        FROM changed)
-    SELECT id FROM changed
+        FROM changed),
+    {_OUTBOX}
+    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
 """
 
 LEASES_RENEW = """

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 DOMAIN = "a2a-protocol.org"
 
 
@@ -21,6 +22,8 @@ class Fault:
     message: str
     # JSON-RPC answers a fault in the call with HTTP 200; what concerns HTTP itself keeps its own status.
     http: bool = False
+    # After how many seconds to try again, 0 where that is not known.
+    retry_after: int = 0
 
 
 def parse_error(message: str = "Invalid JSON payload") -> Fault:
@@ -64,6 +67,12 @@ def too_large(limit: int) -> Fault:
     return Fault(413, "INVALID_ARGUMENT", -32600, "PAYLOAD_TOO_LARGE", f"The body is over {limit} bytes.", http=True)
 
 
+def rate_limited(message: str, retry_after: int) -> Fault:
+    """There were too many requests."""
+    text = f"{message} Try again in {retry_after} s."
+    return Fault(429, "RESOURCE_EXHAUSTED", -32000, "RATE_LIMITED", text, http=True, retry_after=retry_after)
+
+
 NOT_JSON = Fault(
     415,
     "INVALID_ARGUMENT",
@@ -83,14 +92,17 @@ def fault_response(
     """Returns the answer to a faulty request, in REST's shape or JSON-RPC's."""
     if fault is UNAUTHENTICATED:
         headers = {**(headers or {}), "WWW-Authenticate": 'Bearer realm="a2a", ApiKey realm="a2a", header="X-API-Key"'}
-    info = {"@type": ERROR_INFO, "reason": fault.reason, "domain": DOMAIN, "metadata": {}}
+    details: list[dict[str, Any]] = [{"@type": ERROR_INFO, "reason": fault.reason, "domain": DOMAIN, "metadata": {}}]
+    if fault.retry_after:
+        headers = {**(headers or {}), "Retry-After": str(fault.retry_after)}
+        details.append({"@type": RETRY_INFO, "retryDelay": f"{fault.retry_after}s"})
     if rest:
-        error = {"code": fault.status, "status": fault.rpc_status, "message": fault.message, "details": [info]}
+        error = {"code": fault.status, "status": fault.rpc_status, "message": fault.message, "details": details}
         return json_response({"error": error}, status=fault.status, rest=True, headers=headers)
     body = {
         "jsonrpc": "2.0",
         "id": request_id,
-        "error": {"code": fault.code, "message": fault.message, "data": [info]},
+        "error": {"code": fault.code, "message": fault.message, "data": details},
     }
     return json_response(body, status=fault.status if fault.http else 200, rest=False, headers=headers)
 

@@ -14,17 +14,19 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from a2a_server import selectors
+from a2a_server.files import files_store
 from a2a_server.models import TaskState
-from a2a_server.runs import WORKER, Run, StopReason, drive
+from a2a_server.runs import WORKER, Run, StopReason, drive, kept
 from a2a_server.services import SERVER_RESTARTED, Claim, run_finish, task_claim, task_settle
 from a2a_server.sink import RunLostError, TaskSink
 from trust.models import CHAT
 from trust.policy import Decision, Mode, decide
 from volcanic.redaction import redact
 from volcanic.runtime import tools
-from volcanic.runtime.base import Outcome, Runner, Turn, TurnFailedError, TurnState
+from volcanic.runtime.base import Inbound, Outcome, Runner, Turn, TurnFailedError, TurnState
 from volcanic.runtime.prompt import frame_inbound
 from volcanic.selectors import session_history
+from volcanic.toolbox.notify import NOTIFY_OWNER
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ def task_run(*, task_id: uuid.UUID) -> None:
             task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason)
         else:
             _full_turn(claim)
+    except TurnFailedError as error:
+        task_settle(claim=claim, state=TaskState.FAILED, text=str(error))
     except Exception:
         logger.exception("run of task %s failed", task_id)
         task_settle(claim=claim, state=TaskState.FAILED, text=UNEXPECTED)
@@ -62,9 +66,13 @@ def _decide(claim: Claim) -> Decision:
 
 
 def _full_turn(claim: Claim) -> None:
-    turn = _turn_of(claim)
+    with kept(Run(claim.task_id, claim.attempt)) as run:
+        turn = _turn_of(claim)
+        _drive(claim, run, turn)
+
+
+def _drive(claim: Claim, run: Run, turn: Turn) -> None:
     sink = TaskSink(claim)
-    run = Run(claim.task_id, claim.attempt)
     try:
         outcome = drive(run, lambda: _run(turn, sink))
     except (CancelledError, RunLostError):
@@ -111,23 +119,31 @@ def _turn_of(claim: Claim) -> Turn:
     origin = f"task:{claim.task_id}"
     history, answers = session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ([], None)
     text = message_text(claim.message)
+    workspace = Path(settings.WORKSPACES_DIR) / claim.workspace_slug
     references = claim.message.get("referenceTaskIds", ())
+    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notifier=claim.notify_owner)
+    allowed = tools.allowed(inbound)
+    files = files_store(task_id=claim.task_id, workspace=workspace, caller=claim.caller_name) if claim.has_files else []
     return Turn(
         session_id=claim.session_id,
         origin=origin,
-        workspace=Path(settings.WORKSPACES_DIR) / claim.workspace_slug,
+        workspace=workspace,
         prompt=frame_inbound(
             caller=claim.caller_name,
             text=text,
             accepted_output_modes=claim.accepted_output_modes,
             references=selectors.references_describe(task_ids=references, caller_id=claim.caller_id),
+            notify_owner=NOTIFY_OWNER in allowed,
+            files=[f"{file.path} ({file.size} bytes, {file.media_type})" for file in files],
         ),
         text=text,
-        tools=tools.known(),
+        tools=allowed,
         deadline=timezone.now() + timedelta(seconds=settings.TURN_TIMEOUT_SECONDS),
         history=history,
         answers=answers,
         message=claim.message,
+        workspace_id=claim.workspace_id,
+        inbound=inbound,
     )
 
 

@@ -7,7 +7,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -126,13 +127,19 @@ class Keeper:
 keeper = Keeper()
 
 
+@contextmanager
+def kept(run: Run) -> Iterator[Run]:
+    """Has the keeper look after a run for the time of the block."""
+    keeper.add(run)
+    try:
+        yield run
+    finally:
+        keeper.remove(run)
+
+
 def drive(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Runs `work` on the process's loop for a Celery thread, in the keeper's care, and returns what it returns.
+    """Runs `work` on the process's loop for a Celery thread, and returns what it returns.
 
     Raises what it raises; concurrent.futures.CancelledError when the run was stopped (`run.stopped` says why).
     """
-    keeper.add(run)
-    try:
-        return asyncio.run_coroutine_threadsafe(run.drive(work()), get_loop()).result()
-    finally:
-        keeper.remove(run)
+    return asyncio.run_coroutine_threadsafe(run.drive(work()), get_loop()).result()

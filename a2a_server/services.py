@@ -10,18 +10,22 @@ submitted tasks that nobody claimed and runs whose lease has passed, and whoever
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from a2a_server import queries, selectors
+from a2a_server import queries, quotas, selectors
 from a2a_server.errors import InvalidParams, NotCancelable, NotSupported
+from a2a_server.files import IncomingFile, files_keep
 from a2a_server.models import TERMINAL, TaskState
+from a2a_server.push_configs import WantedPush, push_config_set
 from a2a_server.selectors import TaskView
+from trust.limits import Limits
 from trust.models import Level
 from volcanic import wakeups
 from volcanic.celery import publish
@@ -63,6 +67,9 @@ class Submission:
     metadata: dict[str, Any] | None = None
     accepted_output_modes: Sequence[str] = ()
     hops: int = 0
+    files: Sequence[IncomingFile] = ()
+    push: WantedPush | None = None
+    limits: Limits = field(default_factory=Limits.of)
 
 
 class Submitted(NamedTuple):
@@ -73,17 +80,34 @@ class Submitted(NamedTuple):
 
 
 def task_submit(*, submission: Submission) -> Submitted:
-    """Makes a task of a message, or continues the one it names, and has it run. One statement.
+    """Makes a task of a message, or continues the one it names, and has it run. One statement, unless near a quota.
 
     The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else.
     Over MAX_HOPS the task is made and has failed. Raises TaskNotFound, InvalidParams (another context), NotSupported
-    (the task does not wait for an answer; the context is busy).
+    (the task does not wait for an answer; the context is busy), QuotaExceeded.
     """
+    check = quotas.Check(
+        caller_id=submission.caller_id,
+        limits=submission.limits,
+        continues=submission.continues,
+        files=submission.files,
+    )
+    if not check.always_near and (submitted := _submit(submission, check)) is not None:
+        return submitted
+    submitted = _submit(submission, check.exactly())
+    assert submitted is not None
+    return submitted
+
+
+def _submit(submission: Submission, check: quotas.Check) -> Submitted | None:
+    """Does it, or returns None if that has to be done again, exactly: the caller is near a quota."""
     now = timezone.now()
     over = submission.hops > settings.MAX_HOPS
     task_id = submission.task_id
     context_id = submission.context_id or ("" if submission.continues else str(uuid.uuid4()))
     message = {**submission.message, "taskId": str(task_id), "contextId": context_id}
+    state = TaskState.FAILED if over else TaskState.SUBMITTED
+    statement, counts = check.statement()
     values = {
         "now": now,
         "window_start": now - timedelta(seconds=settings.DUPLICATE_WINDOW_SECONDS),
@@ -94,32 +118,58 @@ def task_submit(*, submission: Submission) -> Submitted:
         "title": f"{submission.caller_name} / {context_id}",
         "context": context_id,
         "digest": submission.digest,
-        "state": TaskState.FAILED if over else TaskState.SUBMITTED,
+        "state": state.value,
         "status_message": _status_message(task_id, _hops_text(submission.hops), context_id) if over else None,
         "history": json.dumps([message]),
         "metadata": None if submission.metadata is None else json.dumps(submission.metadata),
         "modes": json.dumps(list(submission.accepted_output_modes)),
         "hops": submission.hops,
+        **counts,
     }
-    done = _execute_unless_busy(queries.TASK_CONTINUE if submission.continues else queries.TASK_CREATE, values)
-    if not done:
-        return Submitted(_received_before(values) or _refuse_continuation(submission), fresh=False)
+    # What comes along needs statements of its own; a plain message is one statement, and needs no more.
+    along = submission.files or submission.push is not None
+    with transaction.atomic() if along or check.exact else nullcontext():
+        if check.exact:
+            check.lock()
+        row = _execute_unless_busy(statement, values)
+        used = quotas.Used(*row[2:])
+        check.note(used, values)
+        if row[0] is None:
+            return _not_submitted(submission, values, check, used)
+        if submission.files and not over:
+            files_keep(task_id=task_id, files=submission.files)
+        if submission.push is not None:
+            push_config_set(task_id=task_id, caller_id=submission.caller_id, wanted=submission.push)
     if not over:
         transaction.on_commit(lambda: task_enqueue(task_id))
     if submission.continues:  # nobody can wait for a new task yet
-        transaction.on_commit(lambda: wakeups.send(str(task_id), TaskState.SUBMITTED))
+        transaction.on_commit(lambda: _tell(task_id, state.value, row[1]))
     return Submitted(task_id, fresh=not over)
 
 
-def _execute_unless_busy(query: str, values: dict[str, Any]) -> bool:
+def _execute_unless_busy(query: str, values: dict[str, Any]) -> Sequence[Any]:
     try:
         with connection.cursor() as cursor:
             cursor.execute(query, values)
-            return cursor.fetchone() is not None
+            row: Sequence[Any] = cursor.fetchone()
+            return row
     except IntegrityError as error:
         if "task_one_running_per_session" in str(error):
             raise NotSupported(CONTEXT_BUSY) from None
         raise
+
+
+def _not_submitted(
+    submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used
+) -> Submitted | None:
+    """Returns the task of the same message sent before, or None to try again exactly; else raises what is wrong."""
+    if (known := _received_before(values)) is not None:
+        return Submitted(known, fresh=False)
+    if submission.continues:
+        _refuse_continuation(submission, unless_waiting=not used.fits)
+    if not check.exact:
+        return None
+    raise check.refusal(used)
 
 
 def _received_before(values: dict[str, Any]) -> uuid.UUID | None:
@@ -129,13 +179,15 @@ def _received_before(values: dict[str, Any]) -> uuid.UUID | None:
     return row[0] if row else None
 
 
-def _refuse_continuation(submission: Submission) -> NoReturn:
-    """Says why a continuation changed nothing."""
+def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> None:
+    """Says why a continuation changed nothing. `unless_waiting`: returns if it was not for the task itself."""
     task = task_read(task_id=submission.task_id, caller_id=submission.caller_id)
     if submission.context_id and submission.context_id != task.context_id:
         raise InvalidParams("contextId is not the context of the task that taskId names.")
     if task.state in TERMINAL:
         raise NotSupported(f"The task has ended ({task.state.value}) and takes no more messages. Send without taskId.")
+    if unless_waiting and task.state is TaskState.INPUT_REQUIRED:
+        return
     raise NotSupported(f"The task is {task.state.value} and waits for no message.")
 
 
@@ -178,11 +230,15 @@ class Claim:
     caller_name: str
     level: Level
     enabled: bool
+    workspace_id: int
     workspace_slug: str
+    notify_owner: bool
     granted: frozenset[str]
     started_at: datetime
     # Whether anything was said in the session before.
     has_history: bool
+    # Whether files came for this run.
+    has_files: bool
 
 
 def _transition_values(task_id: uuid.UUID, state: TaskState, **extra: Any) -> dict[str, Any]:
@@ -207,8 +263,23 @@ def _transition(values: dict[str, Any], query: str = queries.TASK_TRANSITION_ONL
         cursor.execute(query, values)
         row: Sequence[Any] | None = cursor.fetchone()
     if row is not None:
-        transaction.on_commit(lambda: wakeups.send(str(values["task"]), values["state"]))
+        configs: list[int] = row[-1]
+        transaction.on_commit(lambda: _tell(values["task"], values["state"], configs))
     return row
+
+
+def _tell(task_id: uuid.UUID, state: str, configs: list[int]) -> None:
+    """Tells whoever waits for a task that it changed, and has its webhooks served."""
+    wakeups.send(str(task_id), state)
+    for config_id in configs:
+        push_enqueue(config_id)
+
+
+def push_enqueue(config_id: int) -> None:
+    """Sends the Celery message that has a worker deliver what is due for a webhook."""
+    from a2a_server.tasks import deliver  # tasks.py imports this module's users
+
+    publish(deliver, config_id)
 
 
 def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
@@ -236,9 +307,12 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         caller_name=row[9],
         level=Level(row[10]),
         enabled=row[11],
-        workspace_slug=row[12],
-        granted=frozenset(row[13]),
-        has_history=row[14],
+        workspace_id=row[12],
+        workspace_slug=row[13],
+        notify_owner=row[14],
+        granted=frozenset(row[15]),
+        has_history=row[16],
+        has_files=row[17],
         started_at=now,
     )
 

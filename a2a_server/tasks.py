@@ -1,5 +1,6 @@
 """Celery's entry points: each takes an id at most, and calls a service."""
 
+import asyncio
 import threading
 import uuid
 from typing import Any
@@ -8,9 +9,12 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.conf import settings
 
+from a2a_server import delivering
+from a2a_server.delivering import pushes_sweep
 from a2a_server.running import task_run
 from a2a_server.runs import StopReason, keeper
 from a2a_server.services import tasks_sweep
+from volcanic.loop import get_loop
 
 
 @shared_task(name="a2a_server.tasks.run_turn")
@@ -19,10 +23,17 @@ def run_turn(task_id: str) -> None:
     task_run(task_id=uuid.UUID(task_id))
 
 
+@shared_task(name="a2a_server.tasks.deliver")
+def deliver(config_id: int) -> None:
+    """Has this process's loop deliver what a webhook is owed. Holds no thread meanwhile."""
+    asyncio.run_coroutine_threadsafe(delivering.deliver(config_id), get_loop())
+
+
 @shared_task(name="a2a_server.tasks.sweep")
 def sweep() -> None:
     """Fails runs whose worker is gone, and sends lost messages again."""
     tasks_sweep()
+    pushes_sweep()
 
 
 @worker_shutting_down.connect

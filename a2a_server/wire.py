@@ -8,32 +8,54 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+from a2a.server.jsonrpc_models import JSONRPCError
+from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP
 from a2a.types import a2a_pb2
 from a2a.utils import errors as sdk_errors
+from django.conf import settings
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_server.envelope import V1
 from a2a_server.errors import (
     ContentTypeNotSupported,
     InvalidParams,
     NotCancelable,
     NotSupported,
     PushNotSupported,
+    QuotaExceeded,
     RequestError,
     TaskNotFound,
 )
-from a2a_server.models import TaskState
+from a2a_server.files import IncomingFile, incoming_file, incoming_url
+from a2a_server.models import PushConfig, TaskState
+from a2a_server.push_configs import WantedPush
 from a2a_server.selectors import TaskFilter, parse_task_id
 from a2a_server.services import Submission
 from trust.selectors import AuthenticatedCaller
-from volcanic.text import clean_json
+from volcanic.text import clean_json, clean_text
 
 logger = logging.getLogger(__name__)
 
 _CONTEXT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_CONFIG_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+_SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,50}")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e]?(?:[\x20-\x7e]*[\x21-\x7e])?")
 _HOPS = "volcanic.hops"
 MAX_PAGE_SIZE = 100
-INPUT_MODES = ["text/plain", "application/json"]
-OUTPUT_MODES = ["text/plain"]
+INPUT_MODES = ["text/plain", "application/json", "*/*"]
+OUTPUT_MODES = ["text/plain", "*/*"]
+
+
+class QuotaExceededError(sdk_errors.A2AError):
+    """A quota is exceeded. The specification has no error for that: JSON-RPC gets the code for the server's own errors,
+    REST the status that google.rpc has for it."""
+
+
+sdk_errors.JSON_RPC_ERROR_CODE_MAP[QuotaExceededError] = -32000
+sdk_errors.A2A_ERROR_MAPPING[QuotaExceededError] = sdk_errors.ErrorMapping(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")
+sdk_errors.A2A_ERROR_REASONS[QuotaExceededError] = "QUOTA_EXCEEDED"
+sdk_errors.A2A_REASON_TO_ERROR["QUOTA_EXCEEDED"] = QuotaExceededError
+EXCEPTION_MAP[QuotaExceededError] = JSONRPCError
 
 _SDK_ERRORS: dict[type[RequestError], type[sdk_errors.A2AError]] = {
     InvalidParams: sdk_errors.InvalidParamsError,
@@ -47,6 +69,10 @@ _SDK_ERRORS: dict[type[RequestError], type[sdk_errors.A2AError]] = {
 
 def to_sdk_error(error: RequestError) -> sdk_errors.A2AError:
     """Returns the A2A error (5.4) of one of our own."""
+    if isinstance(error, QuotaExceeded):
+        # google.rpc.ErrorInfo.metadata is a map of strings.
+        data = {"quota": error.quota, "limit": str(error.limit), "used": str(error.used)}
+        return QuotaExceededError(str(error), data)
     return _SDK_ERRORS[type(error)](str(error))
 
 
@@ -60,35 +86,87 @@ def translated(error: Exception) -> sdk_errors.A2AError:
     return sdk_errors.InternalError("Internal error")
 
 
-def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller) -> Submission:
+def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller, version: str = V1) -> Submission:
     """Returns what a SendMessage request asks for, checked.
 
     Raises InvalidParams, ContentTypeNotSupported or PushNotSupported.
     """
     message, configuration = request.message, request.configuration
-    if configuration.HasField("task_push_notification_config"):
-        raise PushNotSupported
     if message.role != a2a_pb2.ROLE_USER:
         raise InvalidParams("message.role must be ROLE_USER.")
-    for index, part in enumerate(message.parts):
-        _check_part(index, part)
+    files = [_file_of(index, part) for index, part in enumerate(message.parts) if _is_file(index, part)]
     if message.context_id and not _CONTEXT_ID.fullmatch(message.context_id):
         raise InvalidParams("message.contextId must match [A-Za-z0-9_-]{1,100}.")
+    push = None
+    if configuration.HasField("task_push_notification_config"):
+        push = push_from(configuration.task_push_notification_config, version)
     metadata = _plain_json(request.metadata) if request.HasField("metadata") else None
-    wire_message = _plain_json(message)
+    digest = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
+    wire_message = _plain_json(_without_bytes(message) if files else message)
     return Submission(
         caller_id=caller.id,
         caller_name=caller.name,
         workspace_id=caller.workspace_id,
         message=wire_message,
-        digest=hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest(),
+        digest=digest,
         task_id=parse_task_id(message.task_id) if message.task_id else uuid.uuid4(),
         continues=bool(message.task_id),
         context_id=message.context_id,
         metadata=metadata,
         accepted_output_modes=list(configuration.accepted_output_modes),
         hops=_hops(metadata or {}, wire_message.get("metadata", {})),
+        files=files,
+        push=push,
+        limits=caller.limits,
     )
+
+
+def _without_bytes(message: a2a_pb2.Message) -> a2a_pb2.Message:
+    """Returns a message to keep in the history: files are named by their digest there, not repeated.
+
+    Whoever reads the task's history would else get every file back, each time.
+    """
+    kept = a2a_pb2.Message()
+    kept.CopyFrom(message)
+    for part in kept.parts:
+        if part.WhichOneof("content") == "raw":
+            part.url = f"urn:sha256:{hashlib.sha256(part.raw).hexdigest()}"
+        elif part.WhichOneof("content") == "url" and part.url[:5].lower() == "data:":
+            part.url = f"urn:sha256:{hashlib.sha256(part.url.encode()).hexdigest()}"
+    return kept
+
+
+def push_from(config: a2a_pb2.TaskPushNotificationConfig, version: str) -> WantedPush:
+    """Returns the webhook that a config asks for, checked but for its address. Raises InvalidParams or
+    PushNotSupported."""
+    if not settings.PUSH_ENABLED:
+        raise PushNotSupported
+    if not config.url:
+        raise InvalidParams("The push notification config has no url.")
+    if config.id and not _CONFIG_ID.fullmatch(config.id):
+        raise InvalidParams("The push notification config's id must match [A-Za-z0-9._:-]{1,100}.")
+    scheme, credentials = config.authentication.scheme, config.authentication.credentials
+    if scheme and not _SCHEME.fullmatch(scheme):
+        raise InvalidParams("authentication.scheme is no HTTP authentication scheme.")
+    for name, value in (("token", config.token), ("authentication.credentials", credentials)):
+        if not _HEADER_VALUE.fullmatch(value):
+            raise InvalidParams(f"{name} can't be sent in a header.")
+    return WantedPush(
+        config_id=config.id,
+        url=config.url,
+        token=config.token or None,
+        auth_scheme=scheme,
+        auth_credentials=credentials or None,
+        version=version,
+    )
+
+
+def to_push_config(config: PushConfig) -> a2a_pb2.TaskPushNotificationConfig:
+    """Returns a webhook as its caller sees it: without its token and credentials."""
+    shown = a2a_pb2.TaskPushNotificationConfig(id=config.config_id, task_id=str(config.task_id), url=config.url)
+    if config.auth_scheme:
+        shown.authentication.scheme = config.auth_scheme
+    return shown
 
 
 def _plain_json(message: Any) -> dict[str, Any]:
@@ -102,17 +180,29 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-def _check_part(index: int, part: a2a_pb2.Part) -> None:
+def _is_file(index: int, part: a2a_pb2.Part) -> bool:
+    """Returns whether a part is a file. Raises for a part without content, and for text or data of a wrong type."""
     kind = part.WhichOneof("content")
     if kind is None:
         raise InvalidParams(f"message.parts[{index}] has no content: set one of text, data, raw, url.")
+    if kind in ("raw", "url"):
+        return True
     media_type = part.media_type.partition(";")[0].strip().lower()
-    fits = {"text": not media_type or media_type.startswith("text/") or media_type == "application/json"}
-    fits["data"] = not media_type or media_type == "application/json" or media_type.endswith("+json")
-    if not fits.get(kind, False):
+    fits = media_type in ("", "application/json") or media_type.endswith("+json")
+    if not (fits or (kind == "text" and media_type.startswith("text/"))):
         raise ContentTypeNotSupported(
-            f"message.parts[{index}] ({media_type or kind}) is not accepted: send {' or '.join(INPUT_MODES)}."
+            f"message.parts[{index}] is {kind}, which can't be {media_type}: send text/plain or application/json, or a "
+            "file (raw or url)."
         )
+    return False
+
+
+def _file_of(index: int, part: a2a_pb2.Part) -> IncomingFile:
+    if part.WhichOneof("content") == "raw":
+        return incoming_file(
+            position=index, filename=clean_text(part.filename), declared_type=part.media_type, content=part.raw
+        )
+    return incoming_url(position=index, filename=clean_text(part.filename), declared_type=part.media_type, url=part.url)
 
 
 def _hops(request_metadata: dict[str, Any], message_metadata: dict[str, Any]) -> int:
@@ -183,3 +273,13 @@ def to_event(payload: str) -> a2a_pb2.TaskStatusUpdateEvent | a2a_pb2.TaskArtifa
     """Returns the SDK's event of an event of ours."""
     response = ParseDict(json.loads(payload), a2a_pb2.StreamResponse())
     return getattr(response, response.WhichOneof("payload"))  # type: ignore[no-any-return]
+
+
+def task_to_03(task: dict[str, Any]) -> str:
+    """Returns a task's 1.0 wire form in the 0.3 form, as JSON text: what 0.3 webhooks get, bare."""
+    # Not at the top: the types of 0.3 cost a third of a second, and few need them.
+    from a2a.compat.v0_3 import conversions
+
+    compat = conversions.to_compat_task(ParseDict(task, a2a_pb2.Task()))
+    text: str = compat.model_dump_json(by_alias=True, exclude_none=True)
+    return text

@@ -50,6 +50,7 @@ class Product:
             "WORKSPACES_DIR": str(self.folder / "workspaces"),
             "LEASE_SECONDS": "3",
             "SHUTDOWN_GRACE_SECONDS": "1",
+            "ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
             "LOG_FORMAT": "json",
             "PYTHONWARNINGS": "default",
             **self._environment,
@@ -105,6 +106,12 @@ class Product:
         for name, process in list(self._processes.items()):
             if process.poll() is not None:
                 (self.start_web if name == "web" else self.start_worker)()
+
+    def sweep(self) -> None:
+        """Has the worker do what beat asks it for every two seconds."""
+        from a2a_server.tasks import sweep
+
+        sweep.delay()
 
     def stop(self) -> None:
         """Stops both processes."""

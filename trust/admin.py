@@ -120,11 +120,14 @@ class CallerAdmin(OwnedAdmin):
         """Shows the new key in the answer itself: a redirect would have to carry it somewhere."""
         return self._show_key(request, obj, request.new_caller_key, "The caller was added.")  # type: ignore[attr-defined]
 
-    def _show_key(self, request: HttpRequest, caller: Caller, key: str, done: str) -> HttpResponse:
+    def _show_key(
+        self, request: HttpRequest, caller: Caller, key: str, done: str, *, secret: bool = False
+    ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"Key of {caller.name}",
+            "title": f"{'Webhook secret' if secret else 'Key'} of {caller.name}",
+            "secret": secret,
             "caller": caller,
             "key": key,
             "done": done,
@@ -144,6 +147,7 @@ class CallerAdmin(OwnedAdmin):
             "keys": list(obj.keys.order_by("-created_at", "-id")),
             "skills": [{"skill": skill, "grant": granted.get(pk)} for pk, skill in sorted(offered.items())],
             "rotate_form": RotateForm(),
+            "signs": bool(obj.webhook_secret),
         }
 
     def get_urls(self) -> list[URLPattern]:
@@ -151,6 +155,7 @@ class CallerAdmin(OwnedAdmin):
         return [
             self.post_path("rotate-key", "rotate_key", self._rotate),
             self.post_path("keys/<int:key_id>/revoke", "revoke_key", self._revoke),
+            self.post_path("webhook-secret", "webhook_secret", self._webhook_secret),
             self.post_path("grant", "grant", self._grant),
             self.post_path("revoke-grant", "revoke_grant", self._revoke_grant),
             *super().get_urls(),
@@ -175,6 +180,12 @@ class CallerAdmin(OwnedAdmin):
         else:
             messages.info(request, f"The key {key} was revoked before.")
         return redirect(self._url(caller))
+
+    def _webhook_secret(self, request: HttpRequest, caller: Caller) -> HttpResponse:
+        secret = services.webhook_secret_rotate(caller=caller)
+        self.log_change(request, caller, "Made a new webhook secret.")
+        done = "Notifications are signed with it from the next one on."
+        return self._show_key(request, caller, secret, done, secret=True)
 
     def _grant(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         try:

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from volcanic.fields import EncryptedTextField
 from volcanic.models import Workspace
 
 NAME_PATTERN = r"^[a-z0-9-]{1,40}$"
@@ -32,6 +33,14 @@ class Caller(models.Model):
     level = models.CharField(max_length=10, choices=Level.choices, default=Level.OBSERVE)
     enabled = models.BooleanField(default=True)
     note = models.TextField(blank=True)
+    # Signs the notifications that this caller's webhooks get. Kept readable, since it signs; shown once.
+    webhook_secret = EncryptedTextField(null=True, blank=True, editable=False)
+    # Limits of this caller; empty: those of the settings.
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    max_running_tasks = models.PositiveIntegerField(null=True, blank=True)
+    max_open_contexts = models.PositiveIntegerField(null=True, blank=True)
+    max_inbox_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    max_stored_tasks = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     first_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_interaction_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -1,10 +1,11 @@
 """Reads of callers, skills and grants."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from trust.limits import Limits
 from trust.models import Caller, Skill
 
 
@@ -18,12 +19,15 @@ class AuthenticatedCaller:
     key_id: int
     # The key's last use was noted a while ago: note it again.
     key_use_is_stale: bool
+    limits: Limits = field(default_factory=Limits.of)
 
 
 # One row at most: a digest is unique across all workspaces.
 _BY_DIGEST = """
     SELECT caller.id, caller.name, caller.workspace_id, key.id,
-           key.last_used_at IS NULL OR key.last_used_at < now() - interval '1 minute'
+           key.last_used_at IS NULL OR key.last_used_at < now() - interval '1 minute',
+           caller.requests_per_minute, caller.max_running_tasks, caller.max_open_contexts,
+           caller.max_inbox_bytes, caller.max_stored_tasks
     FROM trust_callerkey AS key JOIN trust_caller AS caller ON caller.id = key.caller_id
     WHERE key.digest = %s AND caller.enabled
       AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > now())
@@ -35,7 +39,10 @@ def caller_by_key_digest(digest: str) -> AuthenticatedCaller | None:
     with connection.cursor() as cursor:
         cursor.execute(_BY_DIGEST, [digest])
         row = cursor.fetchone()
-    return AuthenticatedCaller(*row) if row else None
+    if row is None:
+        return None
+    caller_id, name, workspace_id, key_id, stale, *limits = row
+    return AuthenticatedCaller(caller_id, name, workspace_id, key_id, stale, Limits.of(limits))
 
 
 def skills_of_workspace(workspace_id: int) -> QuerySet[Skill]:

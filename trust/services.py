@@ -1,5 +1,7 @@
 """The verbs of trust: callers, keys, grants. Each is one transaction."""
 
+import base64
+import secrets
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -9,9 +11,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from trust.keys import key_digest, key_generate, key_hint
+from trust.limits import COLUMNS
 from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Caller, CallerKey, Grant, Level, Skill
 from trust.selectors import skills_of_workspace
 from volcanic.models import Workspace
+
+# Folders of the inbox that are no caller's.
+RESERVED_NAMES = frozenset({"a2a"})
 
 _BUILTIN_SKILLS = {
     CHAT: ("Chat", "Asks the assistant anything in plain words, over one or more turns.", ["conversation"]),
@@ -38,6 +44,8 @@ def caller_create(
     """
     caller = Caller(workspace=workspace, name=name, level=level, note=note)
     caller.full_clean()
+    if name in RESERVED_NAMES:
+        raise ValidationError(f"{name!r} is taken: the assistant keeps files of its own under that name.")
     caller.save()
     for slug in skills:
         grant_add(caller=caller, slug=slug)
@@ -48,6 +56,18 @@ def caller_update(*, caller: Caller, level: Level, note: str) -> None:
     """Writes the owner's level and note of a caller: the level counts from its next turn on."""
     caller.level, caller.note = level, note
     caller.save(update_fields=["level", "note"])
+
+
+def caller_set_limits(*, caller: Caller, **limits: int | None) -> None:
+    """Writes limits of a caller: numbers, 0 for none, None for the settings'. They count from its next request on.
+
+    Raises ValidationError for a number that is no limit.
+    """
+    assert set(limits) <= set(COLUMNS), limits
+    for name, value in limits.items():
+        setattr(caller, name, value)
+    caller.clean_fields(exclude=[field.name for field in Caller._meta.fields if field.name not in limits])
+    caller.save(update_fields=list(limits))
 
 
 @transaction.atomic
@@ -74,6 +94,17 @@ def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
 def key_revoke(*, key: CallerKey) -> bool:
     """Ends a key at once. Returns whether this call did it."""
     return bool(CallerKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()))
+
+
+def webhook_secret_rotate(*, caller: Caller) -> str:
+    """Gives a caller a new secret to sign its notifications with, and returns it: the only time it is seen.
+
+    In the form of Standard Webhooks. Notifications are signed from the next one on; the old secret is gone.
+    """
+    secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    caller.webhook_secret = secret
+    caller.save(update_fields=["webhook_secret"])
+    return secret
 
 
 def key_note_use(*, key_id: int) -> None:

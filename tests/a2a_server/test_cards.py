@@ -25,7 +25,7 @@ def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: 
     assert all(interface["url"].startswith(product.url) for interface in body["supportedInterfaces"])
     assert [skill["id"] for skill in body["skills"]] == ["chat"]
     assert set(body["securitySchemes"]) == {"apiKey", "bearer"}
-    assert body["capabilities"] == {"streaming": True, "pushNotifications": False, "extendedAgentCard": True}
+    assert body["capabilities"] == {"streaming": True, "pushNotifications": True, "extendedAgentCard": True}
     for private in ("main", "pydantic", "uvicorn", "/"):
         assert private not in body["description"]
 

@@ -81,11 +81,6 @@ def test_bad_params(api: Api, params: dict[str, Any]) -> None:
     assert api.rpc("tasks/get", {"id": "nope"})["error"]["code"] == -32001
 
 
-def test_push_is_declined(api: Api) -> None:
-    config = {"taskId": "t", "pushNotificationConfig": {"url": "https://example.com"}}
-    assert api.rpc("tasks/pushNotificationConfig/set", config)["error"]["code"] == -32003
-
-
 @pytest.mark.parametrize(("base", "headers"), [("/a2a/v0.3/v1", {}), ("/a2a/v1", {"A2A-Version": "0.3"})])
 def test_rest(api: Api, base: str, headers: dict[str, str]) -> None:
     """B107: 0.3 paths under the 0.3 interface, and under the 1.0 one when the header says so."""

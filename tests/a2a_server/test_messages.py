@@ -90,8 +90,6 @@ def test_protojson_is_read_in_all_its_forms(api: Api) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"},
-        {"url": "https://example.com/a.txt"},
         {"text": "x", "mediaType": "image/png"},
         {"data": {}, "mediaType": "application/pdf"},
     ],
@@ -104,28 +102,6 @@ def test_parts_of_a_type_that_is_not_taken(api: Api, part: dict[str, Any]) -> No
     rest = api.http.post("/a2a/v1/message:send", json={"message": message(parts=[part])})
     assert rest.status_code == 400
     assert rest.json()["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
-
-
-def test_push_is_declined_in_every_form(api: Api) -> None:
-    """B19: -32003 for the four methods and for the inline form, as the card says."""
-    task = api.send()
-    config = {"taskId": task["id"], "url": "https://example.com/hook", "id": "c1"}
-    assert api.error("CreateTaskPushNotificationConfig", config) == -32003
-    assert api.error("GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c1"}) == -32003
-    assert api.error("ListTaskPushNotificationConfigs", {"taskId": task["id"]}) == -32003
-    assert api.error("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "c1"}) == -32003
-    inline = {"message": message(), "configuration": {"taskPushNotificationConfig": {"url": "https://example.com"}}}
-    assert api.error("SendMessage", inline) == -32003
-    assert api.error("SendStreamingMessage", inline) == -32003
-    base = f"/a2a/v1/tasks/{task['id']}/pushNotificationConfigs"
-    answers = [
-        api.http.post(base, json=config),
-        api.http.get(base),
-        api.http.get(f"{base}/c1"),
-        api.http.delete(f"{base}/c1"),
-    ]
-    assert [answer.status_code for answer in answers] == [400] * 4
-    assert {answer.json()["error"]["details"][0]["reason"] for answer in answers} == {"PUSH_NOTIFICATION_NOT_SUPPORTED"}
 
 
 def test_the_same_message_again_is_the_same_task(api: Api) -> None:

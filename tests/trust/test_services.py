@@ -51,6 +51,7 @@ def test_create_caller_prints_the_key_and_only_it(workspace: Workspace) -> None:
     [
         ["Bad_Name"],
         ["x" * 41],
+        ["a2a"],
         ["friend"],
         ["new", "--grant", "no-such-skill"],
         ["new", "--workspace", "nowhere"],

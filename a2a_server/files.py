@@ -1,0 +1,184 @@
+"""Files that messages bring: kept with the task when it is made, put into the workspace's inbox when it is run."""
+
+import asyncio
+import base64
+import binascii
+import io
+import logging
+import re
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from django.conf import settings
+from django.db import transaction
+
+from a2a_server.errors import InvalidParams
+from a2a_server.models import InboundFile
+from volcanic import outbound
+from volcanic.loop import get_loop
+from volcanic.media_types import HEAD_BYTES, sniff
+from volcanic.runtime.base import TurnFailedError
+from volcanic.runtime.tools import ToolError
+from volcanic.toolbox.paths import WorkspaceFiles
+from volcanic.toolbox.rules import INBOX, Rules
+
+logger = logging.getLogger(__name__)
+
+DOWNLOAD_SECONDS = 120.0
+_UNSAFE = re.compile(r"[^\w.() -]+")
+_MAX_NAME = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncomingFile:
+    """A file part of a message: its bytes, or where they are to be had."""
+
+    position: int
+    filename: str
+    declared_type: str
+    content: bytes | None = None
+    url: str = ""
+
+    @property
+    def label(self) -> str:
+        """What to call it to its sender."""
+        return repr(self.filename) if self.filename else f"in parts[{self.position}]"
+
+
+def incoming_file(*, position: int, filename: str, declared_type: str, content: bytes) -> IncomingFile:
+    """Returns a file given by its bytes. Raises InvalidParams if it is over MAX_FILE_BYTES."""
+    file = IncomingFile(position=position, filename=filename[:255], declared_type=declared_type[:255], content=content)
+    if len(content) > settings.MAX_FILE_BYTES:
+        raise InvalidParams(f"The file {file.label} is over {settings.MAX_FILE_BYTES} bytes.")
+    return file
+
+
+def incoming_url(*, position: int, filename: str, declared_type: str, url: str) -> IncomingFile:
+    """Returns a file given by its address; a `data:` URL is decoded at once. Raises InvalidParams for a bad one."""
+    if url[:5].lower() == "data:":
+        media_type, content = _decode_data_url(position, url)
+        return incoming_file(
+            position=position, filename=filename, declared_type=declared_type or media_type, content=content
+        )
+    if not re.match(r"https?://[^/]", url, re.IGNORECASE) or len(url) > 2048:
+        raise InvalidParams(f"parts[{position}].url is no https or data URL of at most 2048 characters.")
+    return IncomingFile(position=position, filename=filename[:255], declared_type=declared_type[:255], url=url)
+
+
+def _decode_data_url(position: int, url: str) -> tuple[str, bytes]:
+    head, comma, body = url[5:].partition(",")
+    try:
+        if not comma:
+            raise ValueError("no comma")
+        media_type, _, encoding = head.rpartition(";") if head.endswith(";base64") else (head, "", "")
+        raw = unquote_to_bytes(body)
+        return media_type.partition(";")[0], base64.b64decode(raw, validate=True) if encoding else raw
+    except (ValueError, binascii.Error):
+        raise InvalidParams(f"parts[{position}].url is a broken data URL.") from None
+
+
+def files_keep(*, task_id: uuid.UUID, files: Sequence[IncomingFile]) -> None:
+    """Keeps the files of a message until its task is run, in the transaction that makes the task.
+
+    A task that is continued brings further files: their positions follow on.
+    """
+    start = InboundFile.objects.filter(task_id=task_id).count()
+    InboundFile.objects.bulk_create(
+        InboundFile(
+            task_id=task_id,
+            position=start + offset,
+            filename=file.filename,
+            declared_type=file.declared_type,
+            content=file.content,
+            url=file.url,
+        )
+        for offset, file in enumerate(files)
+    )
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file in the inbox: its path in the workspace, true type and size in bytes."""
+
+    path: str
+    media_type: str
+    size: int
+
+
+def files_store(*, task_id: uuid.UUID, workspace: Path, caller: str) -> list[StoredFile]:
+    """Puts the files that came for this run into the caller's inbox and returns them. From a worker's own thread.
+
+    All or none: if one can't be had, what this call wrote is taken away again and TurnFailedError says which file and
+    why. A worker that died in the middle has left files of this task only, and they are written again. Written under
+    the rules of the caller's own turns, which may have put a link in the way.
+    """
+    waiting = list(InboundFile.objects.filter(task_id=task_id, path="").order_by("position"))
+    stored_before = InboundFile.objects.filter(task_id=task_id).exclude(path="")
+    taken = {path.rpartition("/")[2].lower() for path in stored_before.values_list("path", flat=True)}
+    (workspace / INBOX).mkdir(mode=0o700, parents=True, exist_ok=True)  # the rules let no caller make it
+    inbox = WorkspaceFiles(workspace, Rules(caller))
+    stored: dict[int, StoredFile] = {}
+    written: list[str] = []
+    try:
+        for file in waiting:
+            name = _free_name(_safe_name(file), taken)
+            content = _fetch(file) if file.url else bytes(file.content or b"")
+            written.append(f"{INBOX}/{caller}/{task_id}/{name}")
+            path = inbox.write(written[-1], content)
+            media_type = sniff(content[:HEAD_BYTES], file.declared_type, name)
+            stored[file.pk] = StoredFile(path=path, media_type=media_type, size=len(content))
+        with transaction.atomic():
+            for key, found in stored.items():
+                InboundFile.objects.filter(pk=key).update(
+                    path=found.path, media_type=found.media_type, size=found.size, content=None
+                )
+    except BaseException as error:
+        for path in written:
+            with suppress(ToolError, OSError):
+                inbox.remove(path)
+        if isinstance(error, ToolError | OSError):
+            logger.warning("files of task %s could not be stored: %s", task_id, error)
+            raise TurnFailedError("The files could not be put into the inbox.") from error
+        raise
+    return list(stored.values())
+
+
+def _fetch(file: InboundFile) -> bytes:
+    label = repr(file.filename) if file.filename else f"number {file.position + 1}"
+    into = io.BytesIO()
+    work = outbound.download(file.url, limit=settings.MAX_FILE_BYTES, timeout=DOWNLOAD_SECONDS, into=into)
+    try:
+        asyncio.run_coroutine_threadsafe(work, get_loop()).result()
+    except outbound.OutboundError as error:
+        raise TurnFailedError(f"The file {label} could not be fetched: {error}.") from error
+    return into.getvalue()
+
+
+def _safe_name(file: InboundFile) -> str:
+    """Returns a name that is safe in any folder: letters, digits and `. _ - ( )`, no leading dot."""
+    name = file.filename.replace("\\", "/").rpartition("/")[2]
+    if not name and file.url:
+        name = unquote_to_bytes(file.url.partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]).decode(
+            "utf-8", "replace"
+        )
+    name = _UNSAFE.sub("_", name).strip(". ") or "file"
+    stem, dot, extension = name.rpartition(".")
+    if len(name) > _MAX_NAME:
+        name = f"{(stem or extension)[: _MAX_NAME - 12]}{dot}{extension[:10]}" if dot else name[:_MAX_NAME]
+    return name
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Returns a name that no other file of the task has, and takes it: `-2`, `-3` before the extension on a clash."""
+    stem, dot, extension = name.rpartition(".")
+    stem, extension = (stem, dot + extension) if dot and stem else (name, "")
+    candidate, number = name, 1
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{stem}-{number}{extension}"
+    taken.add(candidate.lower())
+    return candidate

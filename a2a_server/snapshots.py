@@ -1,0 +1,60 @@
+"""A task as it was at one of its events: what a webhook is told, however late it is told."""
+
+import json
+import uuid
+from typing import Any
+
+from a2a_server.models import Task, TaskEvent
+
+
+def task_at(*, task_id: uuid.UUID, seq: int) -> dict[str, Any] | None:
+    """Returns a task's wire form as it was at its event `seq`, put together from the log; None if it is gone.
+
+    Nothing is copied when an event happens: the log says it all. Statuses and artifacts are the events' own; of the
+    history it holds the messages that had come by then.
+    """
+    task = Task.objects.filter(pk=task_id).values("context_id", "history", "metadata").first()
+    if task is None:
+        return None
+    status: dict[str, Any] = {}
+    artifacts: dict[str, dict[str, Any]] = {}
+    messages = 0
+    events = TaskEvent.objects.filter(task_id=task_id, seq__lte=seq).order_by("seq")
+    for payload in events.values_list("payload", flat=True):
+        if "statusUpdate" in payload:
+            now = payload["statusUpdate"]["status"]
+            messages += _messages_added(status, now)
+            status = now
+        else:
+            _apply(artifacts, payload["artifactUpdate"])
+    view: dict[str, Any] = {"id": str(task_id), "contextId": task["context_id"], "status": status}
+    if artifacts:
+        view["artifacts"] = list(artifacts.values())
+    if messages:
+        view["history"] = task["history"][:messages]
+    if task["metadata"] is not None:
+        view["metadata"] = task["metadata"]
+    return view
+
+
+def _messages_added(before: dict[str, Any], now: dict[str, Any]) -> int:
+    """The first status comes with the first message; a submission after a question adds the question and its answer."""
+    if not before:
+        return 1
+    if before["state"] == "TASK_STATE_INPUT_REQUIRED" and now["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_FAILED"):
+        return 2 if "message" in before else 1
+    return 0
+
+
+def _apply(artifacts: dict[str, dict[str, Any]], update: dict[str, Any]) -> None:
+    artifact = json.loads(json.dumps(update["artifact"]))
+    known = artifacts.get(artifact["artifactId"])
+    if known is None or not update.get("append"):
+        artifacts[artifact["artifactId"]] = artifact
+        return
+    for part in artifact["parts"]:
+        last = known["parts"][-1] if known["parts"] else {}
+        if part.keys() == {"text"} == last.keys():
+            last["text"] += part["text"]
+        else:
+            known["parts"].append(part)
