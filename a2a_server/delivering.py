@@ -38,7 +38,7 @@ RETRY_SECONDS = (1, 5, 30, 120, 600, 1800)
 _JITTER = 0.2
 # A retry that is due so soon is waited for; a later one is left to the sweep.
 _WAIT_SECONDS = 6.0
-_MOST_AT_A_TIME = 100
+_MOST_AT_A_TIME = 500
 _MAX_ANSWER_BYTES = 64 * 1024
 
 _busy: set[int] = set()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.db import connection
@@ -34,7 +35,9 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
         barrier.wait(10)
         connection.close()
 
-    for future in [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]:
+    futures = [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]
+    futures.append(SyncToAsync.single_thread_executor.submit(lambda: connection.close()))
+    for future in futures:
         future.result()
 
 
