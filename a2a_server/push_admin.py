@@ -32,8 +32,8 @@ class PushConfigAdmin(OwnedAdmin):
     search_fields = ("=task__id", "config_id", "url")
     ordering = ("-id",)
     actions = ("deliver_now", "stop")
-    fields = ("config_id", "task_link", "url", "version", "auth_scheme", "shown_state", "created_at")
-    readonly_fields: ClassVar = ("task_link", "shown_state")
+    fields = ("config_id", "task_link", "url", "version", "auth_scheme", "state", "created_at")
+    readonly_fields: ClassVar = ("task_link",)
     change_form_outer_after_template = "admin/a2a_server/deliveries.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
