@@ -1,4 +1,4 @@
-"""The owner's screens of tasks: to read, and to cancel."""
+"""The owner's screens of tasks: to read, to cancel, and to pin."""
 
 import uuid
 from contextlib import suppress
@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from a2a_server import push_admin, services  # noqa: F401  registers the screens of webhooks
 from a2a_server.errors import RequestError
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskState
+from a2a_server.pruning import task_set_pinned
 from a2a_server.shown import artifact_shown, event_shown, message_shown
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.admin.dashboard import Card, Listing, capped_count, register_card, register_listing
@@ -42,16 +43,16 @@ class TaskAdmin(OwnedAdmin):
     """Tasks that callers gave, newest status first. Only the services change one."""
 
     owner_lookup = "caller__workspace__owner"
-    list_display = ("request_text", "shown_state", "caller", "short_context", "changed", "created")
-    list_filter = ("state", ("caller", OwnRelatedFilter), "status_at", "created_at")
+    list_display = ("request_text", "shown_state", "caller", "short_context", "pinned", "changed", "created")
+    list_filter = ("state", "pinned", ("caller", OwnRelatedFilter), "status_at", "created_at")
     list_select_related = ("caller__workspace",)
     list_defer = ("history", "status_message", "metadata", "accepted_output_modes")
     search_fields = ("id", "context_id")
     search_help_text = "Task id, or the beginning of a context id"
     ordering = ("-status_at", "-id")
-    actions = ("cancel",)
+    actions = ("cancel", "pin", "unpin")
     fieldsets = (
-        (None, {"fields": ("id", "caller_link", "session_link", "context_id", "created_at", "status_at")}),
+        (None, {"fields": ("id", "caller_link", "session_link", "context_id", "created_at", "status_at", "pinned")}),
         (
             "Run",
             {
@@ -174,6 +175,23 @@ class TaskAdmin(OwnedAdmin):
         open_tasks = list(tasks.exclude(state__in=TERMINAL))
         done = sum(not self._cancel(request, task) for task in open_tasks)
         messages.success(request, f"Canceled: {done}. Tasks that have ended stay as they are.")
+
+    @admin.action(description="Pin selected tasks: keep them for good", permissions=["view"])
+    def pin(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:
+        """Keeps them from being pruned."""
+        self._set_pinned(request, tasks, pinned=True)
+
+    @admin.action(description="Unpin selected tasks", permissions=["view"])
+    def unpin(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:
+        """Lets them be pruned when their time has come."""
+        self._set_pinned(request, tasks, pinned=False)
+
+    def _set_pinned(self, request: HttpRequest, tasks: QuerySet[Task], *, pinned: bool) -> None:
+        word = "Pinned" if pinned else "Unpinned"
+        done = [task for task in tasks if task_set_pinned(task_id=task.pk, pinned=pinned)]
+        for task in done:
+            self.log_change(request, task, f"{word}.")
+        messages.success(request, f"{word}: {len(done)}.")
 
 
 @register_card

@@ -1,6 +1,6 @@
 """The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
 
-In order: the path, the key and its caller's requests a minute (before a byte of the body is read), the size of the
+In order: the path, who is calling and that caller's requests a minute (before a byte of the body is read), the size of the
 body, its envelope and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's routes
 everything else.
 """
@@ -25,13 +25,12 @@ from starlette.routing import Match, Mount, Route, Router
 from a2a_server import cards, operations, responses
 from a2a_server.cards import JSONRPC_PATH, REST_03_PATH, REST_PATH
 from a2a_server.compat import JSONRPCAdapter, RESTAdapter
+from a2a_server.door import Door
 from a2a_server.envelope import V03, Call, FaultError, check_state, open_jsonrpc, parse_json, version_of_rest
 from a2a_server.handler import ContextBuilder, VolcanicRequestHandler
-from a2a_server.limiting import CallerLimiter, StrangerLimiter, address_of
+from a2a_server.limiting import CallerLimiter
 from a2a_server.responses import fault_response
-from trust.keys import key_digest
-from trust.selectors import AuthenticatedCaller, caller_by_key_digest
-from trust.services import key_note_use
+from trust.selectors import AuthenticatedCaller
 from volcanic import loop, wakeups
 from volcanic.db import run_db
 
@@ -130,7 +129,7 @@ class A2AApplication:
 
     def __init__(self) -> None:
         handler, builder = VolcanicRequestHandler(), ContextBuilder()
-        self._callers, self._strangers = CallerLimiter(), StrangerLimiter()
+        self._callers, self._door = CallerLimiter(), Door()
         dispatcher = JsonRpcDispatcher(handler, builder, enable_v0_3_compat=True)
         dispatcher._v03_adapter = JSONRPCAdapter(http_handler=handler, context_builder=builder)
         rest = [
@@ -176,7 +175,7 @@ class A2AApplication:
 
     async def _serve(self, exchange: Exchange) -> None:
         self._check_route(exchange)
-        caller = await self._authenticate(exchange)
+        caller = await self._door.admit(exchange.scope, exchange.headers)
         if wait := await self._callers.take(caller.id, caller.limits.requests_per_minute):
             limit = caller.limits.requests_per_minute
             raise FaultError(responses.rate_limited(f"Over the limit of {limit} requests a minute.", wait))
@@ -189,23 +188,6 @@ class A2AApplication:
         wakeups.ensure_listening()
         work = self._serve_jsonrpc if exchange.jsonrpc else self._serve_rest
         await self._until_gone(exchange, work(exchange, caller))
-
-    async def _authenticate(self, exchange: Exchange) -> AuthenticatedCaller:
-        """Returns who is calling. A session cookie counts for nothing here. Raises FaultError (401, 429)."""
-        key = _key_from(exchange.headers)
-        if not key:
-            raise FaultError(responses.UNAUTHENTICATED)
-        digest, address = key_digest(key), address_of(exchange.scope.get("client"), exchange.headers)
-        if wait := self._strangers.wait(address, digest):
-            raise FaultError(responses.rate_limited("Too many wrong keys came from your address.", wait))
-        caller = await run_db(caller_by_key_digest, digest)
-        if caller is None:
-            self._strangers.note_bad(address, digest)
-            raise FaultError(responses.UNAUTHENTICATED)
-        self._strangers.note_good(digest)
-        if caller.key_use_is_stale:
-            await run_db(key_note_use, key_id=caller.key_id)
-        return caller
 
     def _check_route(self, exchange: Exchange) -> None:
         """Raises FaultError for a path that does not exist (404) or does not take this verb (405)."""
@@ -279,15 +261,6 @@ async def _answer(call: Call, caller: AuthenticatedCaller) -> Response:
     except A2AError as error:
         return responses.json_response(build_error_response(call.id, error), rest=False)
     return responses.text_response(f'{{"jsonrpc":"2.0","id":{json.dumps(call.id)},"result":{result}}}', rest=False)
-
-
-def _key_from(headers: Headers) -> str:
-    """Returns the key of a request: that of X-API-Key, else the bearer token. "" for none, or for several."""
-    keys = headers.getlist("x-api-key")
-    if keys:
-        return keys[0].strip() if len(keys) == 1 else ""
-    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _version_header(exchange: Exchange) -> str:

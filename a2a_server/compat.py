@@ -8,7 +8,7 @@ from a2a.compat.v0_3 import types as types_v03
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.compat.v0_3.rest_adapter import REST03Adapter
 from a2a.server.context import ServerCallContext
-from a2a.server.jsonrpc_models import InvalidParamsError, InvalidRequestError
+from a2a.server.jsonrpc_models import InvalidParamsError, InvalidRequestError, JSONRPCError
 from a2a.server.routes.common import create_event_source_response
 from a2a.utils import json_utils
 from a2a.utils.error_handlers import build_rest_error_payload, rest_stream_error_handler
@@ -16,6 +16,8 @@ from a2a.utils.errors import A2A_REASON_TO_ERROR, JSON_RPC_ERROR_CODE_MAP, A2AEr
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+
+from a2a_server.wire import QuotaExceededError
 
 
 async def _with_first(stream: Any) -> AsyncIterator[Any]:
@@ -46,6 +48,8 @@ class JSONRPCAdapter(JSONRPC03Adapter):
         # The envelope was checked before: what the adapter calls an invalid request is invalid params.
         if isinstance(error, InvalidRequestError):
             error = InvalidParamsError(message="Invalid parameters", data=error.data)
+        elif isinstance(error, QuotaExceededError):  # no error of 0.3, which the adapter would call internal
+            error = JSONRPCError(code=JSON_RPC_ERROR_CODE_MAP[QuotaExceededError], message=error.message)
         return super()._generate_error_response(request_id, error)
 
     async def _process_streaming_request(

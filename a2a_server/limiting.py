@@ -164,13 +164,19 @@ class StrangerLimiter:
             self._known.popitem(last=False)
 
 
-def address_of(client: tuple[str, int] | None, headers: Headers) -> str:
-    """Returns the address that a request comes from, as far as PROXY_COUNT proxies tell; of IPv6 the /64."""
+def peer_of(client: tuple[str, int] | None, headers: Headers) -> str:
+    """Returns the address that a request comes from, as far as PROXY_COUNT proxies tell."""
     address = client[0] if client else ""
     if proxies := settings.AXES_IPWARE_PROXY_COUNT:
         forwarded = [part.strip() for value in headers.getlist("x-forwarded-for") for part in value.split(",")]
         if len(forwarded) >= proxies:
             address = forwarded[-proxies]
+    return address
+
+
+def address_of(client: tuple[str, int] | None, headers: Headers) -> str:
+    """Returns the same as a source to count by: of IPv6 the /64."""
+    address = peer_of(client, headers)
     if ":" in address and "." not in address:
         address = ":".join(address.split("::")[0].split(":")[:4])
     return address[:64]

@@ -48,21 +48,23 @@ class _StoredCounts:
     """
 
     def __init__(self) -> None:
-        self._good_until: OrderedDict[int, float] = OrderedDict()
+        # For a caller and its quota, which the owner may change.
+        self._good_until: OrderedDict[tuple[int, int], float] = OrderedDict()
 
-    def due(self, caller_id: int) -> bool:
+    def due(self, caller_id: int, limits: Limits) -> bool:
         """Returns whether to count now."""
-        return time.monotonic() >= self._good_until.get(caller_id, 0.0)
+        return time.monotonic() >= self._good_until.get((caller_id, limits.max_stored_tasks), 0.0)
 
     def note(self, caller_id: int, stored: int, limits: Limits) -> None:
         """Takes down what was counted."""
         # Twice: so many may come in a minute around the moment when Redis goes away.
         most = 2 * limits.requests_per_minute or limits.max_stored_tasks // 2
+        key = caller_id, limits.max_stored_tasks
         if stored + most + MARGIN >= limits.max_stored_tasks:
-            self._good_until.pop(caller_id, None)
+            self._good_until.pop(key, None)
             return
-        self._good_until[caller_id] = time.monotonic() + _COUNT_SECONDS
-        self._good_until.move_to_end(caller_id)
+        self._good_until[key] = time.monotonic() + _COUNT_SECONDS
+        self._good_until.move_to_end(key)
         if len(self._good_until) > _MOST_COUNTS:
             self._good_until.popitem(last=False)
 
@@ -123,7 +125,7 @@ class Check:
             "max_running": Int8(self._running - margin if self._running else _NO_LIMIT),
             "max_contexts": Int8(self._contexts - margin if self._contexts else _NO_LIMIT),
         }
-        stored = self._stored if self.exact or _stored_counts.due(self.caller_id) else 0
+        stored = self._stored if self.exact or _stored_counts.due(self.caller_id, self.limits) else 0
         if not stored and self._bytes is None:
             return queries.TASK_CONTINUE if self.continues else queries.TASK_CREATE, values
         values |= {

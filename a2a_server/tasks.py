@@ -11,6 +11,7 @@ from django.conf import settings
 
 from a2a_server import delivering
 from a2a_server.delivering import pushes_sweep
+from a2a_server.pruning import tasks_prune
 from a2a_server.running import task_run
 from a2a_server.runs import StopReason, keeper
 from a2a_server.services import tasks_sweep
@@ -34,6 +35,12 @@ def sweep() -> None:
     """Fails runs whose worker is gone, and sends lost messages again."""
     tasks_sweep()
     pushes_sweep()
+
+
+@shared_task(name="a2a_server.tasks.prune")
+def prune() -> None:
+    """Deletes what is older than RETENTION_DAYS."""
+    tasks_prune()
 
 
 @worker_shutting_down.connect

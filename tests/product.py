@@ -52,6 +52,9 @@ class Product:
             "SHUTDOWN_GRACE_SECONDS": "1",
             "ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
             "LOG_FORMAT": "json",
+            # Tests ask again and again until something has happened.
+            "REQUESTS_PER_MINUTE": "100000",
+            "BAD_KEYS_PER_MINUTE": "1000",
             "PYTHONWARNINGS": "default",
             **self._environment,
         }

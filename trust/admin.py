@@ -17,7 +17,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 
 from trust import services
-from trust.forms import CallerAddForm, GrantForm, RotateForm, SkillForm
+from trust.forms import CallerAddForm, CallerForm, GrantForm, RotateForm, SkillForm
+from trust.limits import COLUMNS
 from trust.models import Caller, CallerKey, Grant, Level, Skill
 from trust.selectors import skills_of_workspace
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
@@ -37,6 +38,7 @@ class CallerAdmin(OwnedAdmin):
 
     owner_lookup = "workspace__owner"
     can_add = can_change = True
+    form = CallerForm
     add_form = CallerAddForm
     list_display = (
         "name",
@@ -55,6 +57,7 @@ class CallerAdmin(OwnedAdmin):
     facts: ClassVar = ("interaction_count", "first_seen_at", "last_interaction_at", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "workspace", "level", "enabled", "note")}),
+        ("Limits", {"fields": COLUMNS, "classes": ("collapse",)}),
         ("Seen", {"fields": facts, "classes": ("collapse",)}),
     )
     add_fieldsets = ((None, {"fields": ("workspace", "name", "level", "skills", "note")}),)
@@ -113,7 +116,9 @@ class CallerAdmin(OwnedAdmin):
         changed = set(form.changed_data)
         if "enabled" in changed:
             services.caller_set_enabled(caller=obj, enabled=obj.enabled)
-        if changed - {"enabled"}:
+        if limits := changed & set(COLUMNS):
+            services.caller_set_limits(caller=obj, **{name: getattr(obj, name) for name in limits})
+        if changed & {"level", "note"}:
             services.caller_update(caller=obj, level=Level(obj.level), note=obj.note)
 
     def response_add(self, request: HttpRequest, obj: Caller, post_url_continue: str | None = None) -> HttpResponse:

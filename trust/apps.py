@@ -9,6 +9,7 @@ class TrustConfig(AppConfig):
     verbose_name = "Trust"
 
     def ready(self) -> None:
+        from trust import checks  # noqa: F401
         from trust.services import builtin_skills_ensure
 
         post_migrate.connect(builtin_skills_ensure, sender=self)

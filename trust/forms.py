@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.db.models import QuerySet
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -10,6 +11,7 @@ from unfold.widgets import (
     UnfoldAdminTextareaWidget,
 )
 
+from trust.limits import DEFAULTS
 from trust.models import Caller, Grant, Skill
 
 if TYPE_CHECKING:
@@ -18,6 +20,16 @@ if TYPE_CHECKING:
     SkillModelForm = forms.ModelForm[Skill]
 else:
     CallerModelForm = GrantModelForm = SkillModelForm = forms.ModelForm
+
+
+class CallerForm(CallerModelForm):
+    """A caller as it is."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, setting in DEFAULTS.items():
+            if name in self.fields:
+                self.fields[name].help_text = f"Empty: {setting}, {getattr(settings, setting):,}. 0: no limit."
 
 
 class CallerAddForm(CallerModelForm):

@@ -16,7 +16,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
         "max_stored_tasks": "MAX_STORED_TASKS",
     }
 )
-COLUMNS: Sequence[str] = tuple(DEFAULTS)
+COLUMNS: tuple[str, ...] = tuple(DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)

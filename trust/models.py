@@ -80,6 +80,45 @@ class CallerKey(models.Model):
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
 
 
+class CallerIdentity(models.Model):
+    """What a caller is called by somebody who verifies it: an issuer of tokens, say."""
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    agent_id = models.CharField("agent id", max_length=255)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name_plural = "caller identities"
+        constraints = [
+            # Across all workspaces: one identity can never stand for two callers.
+            models.UniqueConstraint(fields=["issuer", "agent_id"], name="identity_of_one_caller"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} of {self.issuer}"
+
+
+class RefusedCall(models.Model):
+    """Calls that nobody could be found to have made: one row for each source, reason and path."""
+
+    source = models.CharField(max_length=64)
+    reason = models.CharField(max_length=40)
+    path = models.CharField(max_length=100)
+    count = models.PositiveBigIntegerField(default=1)
+    first_seen_at = models.DateTimeField("first seen", default=timezone.now)
+    last_seen_at = models.DateTimeField("last seen", default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "reason", "path"], name="refused_call_collapsed"),
+        ]
+        indexes = [models.Index(fields=["-last_seen_at"], name="refused_call_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.reason} from {self.source or 'somewhere'}"
+
+
 class Skill(models.Model):
     """Something a caller may ask for: built in (no workspace), or made by an owner for their workspace."""
 

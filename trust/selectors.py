@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from trust.limits import Limits
-from trust.models import Caller, Skill
+from trust.limits import COLUMNS, Limits
+from trust.models import Caller, CallerIdentity, Skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class AuthenticatedCaller:
     id: int
     name: str
     workspace_id: int
-    key_id: int
+    # None where it was not a key that told.
+    key_id: int | None
     # The key's last use was noted a while ago: note it again.
     key_use_is_stale: bool
     limits: Limits = field(default_factory=Limits.of)
@@ -43,6 +44,16 @@ def caller_by_key_digest(digest: str) -> AuthenticatedCaller | None:
         return None
     caller_id, name, workspace_id, key_id, stale, *limits = row
     return AuthenticatedCaller(caller_id, name, workspace_id, key_id, stale, Limits.of(limits))
+
+
+def caller_by_identity(*, issuer: str, agent_id: str) -> tuple[AuthenticatedCaller, bool] | None:
+    """Returns the caller that an identity stands for, and whether it is enabled. One statement."""
+    columns = ("caller_id", "caller__name", "caller__workspace_id", "caller__enabled")
+    limits = [f"caller__{column}" for column in COLUMNS]
+    rows = CallerIdentity.objects.filter(issuer=issuer, agent_id=agent_id).values_list(*columns, *limits)[:1]
+    for caller_id, name, workspace_id, enabled, *overrides in rows:
+        return AuthenticatedCaller(caller_id, name, workspace_id, None, False, Limits.of(overrides)), enabled
+    return None
 
 
 def skills_of_workspace(workspace_id: int) -> QuerySet[Skill]:

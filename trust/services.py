@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from trust.keys import key_digest, key_generate, key_hint
 from trust.limits import COLUMNS
-from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Caller, CallerKey, Grant, Level, Skill
+from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Caller, CallerIdentity, CallerKey, Grant, Level, Skill
 from trust.selectors import skills_of_workspace
 from volcanic.models import Workspace
 
@@ -50,6 +50,19 @@ def caller_create(
     for slug in skills:
         grant_add(caller=caller, slug=slug)
     return caller, key_add(caller=caller)
+
+
+@transaction.atomic
+def identified_caller_create(*, workspace: Workspace, name: str, issuer: str, agent_id: str) -> Caller:
+    """Makes a caller at Observe for an identity: without a key. Raises IntegrityError if either is taken."""
+    caller = Caller.objects.create(workspace=workspace, name=name, note=f"Admitted by the word of {issuer}.")
+    identity_add(caller=caller, issuer=issuer, agent_id=agent_id)
+    return caller
+
+
+def identity_add(*, caller: Caller, issuer: str, agent_id: str) -> CallerIdentity:
+    """Has an identity stand for a caller from now on. Raises IntegrityError if it stands for one already."""
+    return CallerIdentity.objects.create(caller=caller, issuer=issuer, agent_id=agent_id)
 
 
 def caller_update(*, caller: Caller, level: Level, note: str) -> None:

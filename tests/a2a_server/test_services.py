@@ -48,7 +48,7 @@ Submit = Callable[..., uuid.UUID]
 def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the tasks whose Celery message was sent. Nothing is really sent."""
     sent: list[str] = []
-    monkeypatch.setattr("a2a_server.services.publish", lambda _task, task_id: sent.append(task_id))
+    monkeypatch.setattr("a2a_server.services.transitions.publish", lambda _task, task_id: sent.append(task_id))
     return sent
 
 

@@ -3,6 +3,7 @@
 from volcanic.settings.a2a import *  # noqa: F403
 from volcanic.settings.base import *  # noqa: F403
 from volcanic.settings.env import env
+from volcanic.settings.identity import *  # noqa: F403
 from volcanic.settings.logs import *  # noqa: F403
 from volcanic.settings.security import *  # noqa: F403
 from volcanic.settings.storage import *  # noqa: F403

@@ -128,6 +128,8 @@ UNFOLD: dict[str, Any] = {
                     _link("Callers", "smart_toy", "trust_caller_changelist", "is_owner"),
                     _link("Skills", "extension", "trust_skill_changelist", "is_owner"),
                     _link("Grants", "verified_user", "trust_grant_changelist", "is_owner"),
+                    _link("Identities", "badge", "trust_calleridentity_changelist", "is_owner"),
+                    _link("Refused calls", "block", "trust_refusedcall_changelist", "is_superuser"),
                 ],
             },
             {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from celery.schedules import crontab
 from environs import validate
 
 from volcanic.settings.env import at_least, env
@@ -30,6 +31,12 @@ CELERY_TASK_ROUTES = {
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # A sweep that comes late is worthless, the next one does its work: `expires`.
     "sweep-tasks": {"task": "a2a_server.tasks.sweep", "schedule": 2.0, "options": {"expires": 10}},
+    # At night, UTC. One that no worker takes within the day is made up for by the next.
+    "prune": {
+        "task": "a2a_server.tasks.prune",
+        "schedule": crontab(hour="3", minute="17"),
+        "options": {"expires": 80000},
+    },
 }
 
 # A running turn's worker renews its lease three times in this many seconds; a lease that has passed is a dead worker.

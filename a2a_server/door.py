@@ -1,0 +1,64 @@
+"""The door of the A2A endpoints: finds out who is calling, holds up whoever tries wrong keys, notes who is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from starlette.datastructures import Headers
+
+from a2a_server import responses
+from a2a_server.envelope import FaultError
+from a2a_server.limiting import StrangerLimiter, address_of, peer_of
+from trust.identity import Envelope, IdentityRefused
+from trust.identity.resolve import Resolver
+from trust.keys import key_digest
+from trust.refusals import RefusalLog
+from trust.selectors import AuthenticatedCaller
+from trust.services import key_note_use
+from volcanic.db import run_db
+
+
+class Door:
+    """Lets callers in. Made once for each web process; verifiers that can't work there end its start."""
+
+    def __init__(self) -> None:
+        self._resolver, self._strangers, self._refusals = Resolver(), StrangerLimiter(), RefusalLog()
+
+    async def admit(self, scope: Mapping[str, Any], headers: Headers) -> AuthenticatedCaller:
+        """Returns who is calling. A session cookie counts for nothing here. Raises FaultError (401, 429, 503)."""
+        envelope = envelope_of(scope, headers)
+        source = address_of(scope.get("client"), headers)
+        credential = "".join(envelope.values("x-api-key")) or envelope.bearer
+        digest = key_digest(credential) if credential else ""
+        if digest and (wait := self._strangers.wait(source, digest)):
+            self._note(source, "too-many-wrong-keys", envelope)
+            raise FaultError(responses.rate_limited("Too many wrong keys came from your address.", wait))
+        try:
+            caller = await self._resolver.resolve(envelope)
+        except IdentityRefused as refusal:
+            self._note(source, refusal.reason, envelope)
+            if refusal.temporary:
+                raise FaultError(responses.UNAVAILABLE) from None
+            if digest:
+                self._strangers.note_bad(source, digest)
+            raise FaultError(responses.UNAUTHENTICATED) from None
+        if digest:
+            self._strangers.note_good(digest)
+        if caller.key_id is not None and caller.key_use_is_stale:
+            await run_db(key_note_use, key_id=caller.key_id)
+        return caller
+
+    def _note(self, source: str, reason: str, envelope: Envelope) -> None:
+        network = ":" in envelope.peer and "." not in envelope.peer
+        self._refusals.note(f"{source}::/64" if network else source, reason, envelope.path)
+
+
+def envelope_of(scope: Mapping[str, Any], headers: Headers) -> Envelope:
+    """Returns what verifiers may see of a request."""
+    return Envelope(
+        raw_headers=headers.raw,
+        peer=peer_of(scope.get("client"), headers),
+        method=scope["method"],
+        path=scope["path"],
+        behind_proxy=settings.AXES_IPWARE_PROXY_COUNT > 0,
+    )

@@ -1,0 +1,39 @@
+"""The verbs of tasks. Nothing else writes a task's state. Import them from here.
+
+Inside, everything may import `transitions`, and `submitting` may import `reading`.
+"""
+
+from a2a_server.services.reading import task_cancel, task_expire, task_read, tasks_sweep
+from a2a_server.services.runs import (
+    ArtifactUpdate,
+    Claim,
+    artifact_write,
+    leases_renew,
+    run_finish,
+    runs_lost,
+    task_claim,
+    task_settle,
+)
+from a2a_server.services.submitting import Submission, Submitted, task_submit
+from a2a_server.services.transitions import SERVER_RESTARTED, push_enqueue, task_enqueue
+
+__all__ = [
+    "SERVER_RESTARTED",
+    "ArtifactUpdate",
+    "Claim",
+    "Submission",
+    "Submitted",
+    "artifact_write",
+    "leases_renew",
+    "push_enqueue",
+    "run_finish",
+    "runs_lost",
+    "task_cancel",
+    "task_claim",
+    "task_enqueue",
+    "task_expire",
+    "task_read",
+    "task_settle",
+    "task_submit",
+    "tasks_sweep",
+]

@@ -1,0 +1,67 @@
+"""The verbs of tasks that are neither submitting nor running one: read, cancel, expire, sweep."""
+
+import uuid
+from datetime import timedelta
+
+from django.db import connection
+from django.utils import timezone
+
+from a2a_server import queries, selectors
+from a2a_server.errors import NotCancelable
+from a2a_server.models import TaskState
+from a2a_server.selectors import TaskView
+from a2a_server.services.transitions import (
+    SERVER_RESTARTED,
+    status_message,
+    task_enqueue,
+    transition,
+    transition_values,
+)
+
+
+def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
+    """Returns a caller's task. One whose worker is gone has failed by the time it is read.
+
+    One statement, unless it had to fail the task. Raises TaskNotFound.
+    """
+    task = selectors.task_get(task_id=task_id, caller_id=caller_id)
+    if task.lease_passed:
+        task_expire(task_id=task_id)
+        task = selectors.task_get(task_id=task_id, caller_id=caller_id)
+    return task
+
+
+def task_cancel(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
+    """Cancels a caller's task, whatever it is doing: its worker notices within a second and writes nothing more.
+
+    Raises TaskNotFound, or NotCancelable when the task has ended.
+    """
+    if transition(transition_values(task_id, TaskState.CANCELED, caller=caller_id)) is None:
+        task = task_read(task_id=task_id, caller_id=caller_id)
+        raise NotCancelable(f"The task has ended already ({task.state.value}).")
+    return selectors.task_get(task_id=task_id, caller_id=caller_id)
+
+
+def task_expire(*, task_id: uuid.UUID) -> bool:
+    """Fails a task whose worker is gone: working → failed, if its lease has passed. Returns whether this call did."""
+    now = timezone.now()
+    values = transition_values(task_id, TaskState.FAILED, now=now, lease_before=now)
+    values["status_message"] = status_message(task_id, SERVER_RESTARTED)
+    return transition(values) is not None
+
+
+def tasks_sweep(*, unclaimed_after: timedelta = timedelta(seconds=5), limit: int = 500) -> tuple[int, int]:
+    """Fails runs whose worker is gone and sends again the messages of submitted tasks that nobody claimed.
+
+    Returns how many of each.
+    """
+    now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(queries.RUNS_EXPIRED, {"now": now, "limit": limit})
+        expired = [row[0] for row in cursor.fetchall()]
+        cursor.execute(queries.UNCLAIMED_TAKE, {"now": now, "before": now - unclaimed_after, "limit": limit})
+        unclaimed = [row[0] for row in cursor.fetchall()]
+    failed = sum(task_expire(task_id=task_id) for task_id in expired)
+    for task_id in unclaimed:
+        task_enqueue(task_id)
+    return failed, len(unclaimed)

@@ -1,0 +1,171 @@
+"""Takes in the messages that callers send: a task is made, or goes on."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from a2a_server import queries, quotas
+from a2a_server.errors import InvalidParams, NotSupported
+from a2a_server.files import IncomingFile, files_keep
+from a2a_server.models import TERMINAL, TaskState
+from a2a_server.push_configs import WantedPush, push_config_set
+from a2a_server.services.reading import task_read
+from a2a_server.services.transitions import status_message, task_enqueue, tell
+from trust.limits import Limits
+
+CONTEXT_BUSY = "context busy, retry when the current task ends"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """A message that a caller sent, checked and in our own words.
+
+    `message` is its wire form, `digest` of the whole of it. `task_id` names the task to make, or when `continues` the
+    one to go on with; `context_id` may be "".
+    """
+
+    caller_id: int
+    caller_name: str
+    workspace_id: int
+    message: dict[str, Any]
+    digest: str
+    task_id: uuid.UUID
+    continues: bool = False
+    context_id: str = ""
+    metadata: dict[str, Any] | None = None
+    accepted_output_modes: Sequence[str] = ()
+    hops: int = 0
+    files: Sequence[IncomingFile] = ()
+    push: WantedPush | None = None
+    limits: Limits = field(default_factory=Limits.of)
+
+
+class Submitted(NamedTuple):
+    """The task that a message led to. `fresh` when this call has it run; otherwise nothing is about to happen."""
+
+    task_id: uuid.UUID
+    fresh: bool
+
+
+def task_submit(*, submission: Submission) -> Submitted:
+    """Makes a task of a message, or continues the one it names, and has it run. One statement, unless near a quota.
+
+    The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else.
+    Over MAX_HOPS the task is made and has failed. Raises TaskNotFound, InvalidParams (another context), NotSupported
+    (the task does not wait for an answer; the context is busy), QuotaExceeded.
+    """
+    check = quotas.Check(
+        caller_id=submission.caller_id,
+        limits=submission.limits,
+        continues=submission.continues,
+        files=submission.files,
+    )
+    if not check.always_near and (submitted := _submit(submission, check)) is not None:
+        return submitted
+    submitted = _submit(submission, check.exactly())
+    assert submitted is not None
+    return submitted
+
+
+def _submit(submission: Submission, check: quotas.Check) -> Submitted | None:
+    """Does it, or returns None if that has to be done again, exactly: the caller is near a quota."""
+    now = timezone.now()
+    over = submission.hops > settings.MAX_HOPS
+    task_id = submission.task_id
+    context_id = submission.context_id or ("" if submission.continues else str(uuid.uuid4()))
+    message = {**submission.message, "taskId": str(task_id), "contextId": context_id}
+    state = TaskState.FAILED if over else TaskState.SUBMITTED
+    statement, counts = check.statement()
+    values = {
+        "now": now,
+        "window_start": now - timedelta(seconds=settings.DUPLICATE_WINDOW_SECONDS),
+        "task": task_id,
+        "caller": submission.caller_id,
+        "workspace": submission.workspace_id,
+        "scope": f"a2a-{submission.caller_id}_{context_id}",
+        "title": f"{submission.caller_name} / {context_id}",
+        "context": context_id,
+        "digest": submission.digest,
+        "state": state.value,
+        "status_message": status_message(task_id, _hops_text(submission.hops), context_id) if over else None,
+        "history": json.dumps([message]),
+        "metadata": None if submission.metadata is None else json.dumps(submission.metadata),
+        "modes": json.dumps(list(submission.accepted_output_modes)),
+        "hops": submission.hops,
+        **counts,
+    }
+    # What comes along needs statements of its own; a plain message is one statement, and needs no more.
+    along = submission.files or submission.push is not None
+    with transaction.atomic() if along or check.exact else nullcontext():
+        if check.exact:
+            check.lock()
+        row = _execute_unless_busy(statement, values)
+        used = quotas.Used(*row[2:])
+        check.note(used, values)
+        if row[0] is None:
+            return _not_submitted(submission, values, check, used)
+        if submission.files and not over:
+            files_keep(task_id=task_id, files=submission.files)
+        if submission.push is not None:
+            push_config_set(task_id=task_id, caller_id=submission.caller_id, wanted=submission.push)
+    if not over:
+        transaction.on_commit(lambda: task_enqueue(task_id))
+    if submission.continues:  # nobody can wait for a new task yet
+        transaction.on_commit(lambda: tell(task_id, state.value, row[1]))
+    return Submitted(task_id, fresh=not over)
+
+
+def _execute_unless_busy(query: str, values: dict[str, Any]) -> Sequence[Any]:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(query, values)
+            row: Sequence[Any] = cursor.fetchone()
+            return row
+    except IntegrityError as error:
+        if "task_one_running_per_session" in str(error):
+            raise NotSupported(CONTEXT_BUSY) from None
+        raise
+
+
+def _not_submitted(
+    submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used
+) -> Submitted | None:
+    """Returns the task of the same message sent before, or None to try again exactly; else raises what is wrong."""
+    if (known := _received_before(values)) is not None:
+        return Submitted(known, fresh=False)
+    if submission.continues:
+        _refuse_continuation(submission, unless_waiting=not used.fits)
+    if not check.exact:
+        return None
+    raise check.refusal(used)
+
+
+def _received_before(values: dict[str, Any]) -> uuid.UUID | None:
+    with connection.cursor() as cursor:
+        cursor.execute(queries.RECEIVED_TASK, values)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> None:
+    """Says why a continuation changed nothing. `unless_waiting`: returns if it was not for the task itself."""
+    task = task_read(task_id=submission.task_id, caller_id=submission.caller_id)
+    if submission.context_id and submission.context_id != task.context_id:
+        raise InvalidParams("contextId is not the context of the task that taskId names.")
+    if task.state in TERMINAL:
+        raise NotSupported(f"The task has ended ({task.state.value}) and takes no more messages. Send without taskId.")
+    if unless_waiting and task.state is TaskState.INPUT_REQUIRED:
+        return
+    raise NotSupported(f"The task is {task.state.value} and waits for no message.")
+
+
+def _hops_text(hops: int) -> str:
+    return f"Too many hops: the request was passed on {hops} times, and {settings.MAX_HOPS} are allowed."

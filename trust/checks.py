@@ -1,0 +1,28 @@
+"""System checks of who is let in."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+
+@register()
+def verifiers_can_be_made(**_kwargs: Any) -> list[CheckMessage]:
+    """trust.E001: every verifier of IDENTITY_VERIFIERS is there, has what it needs, and may be used here."""
+    errors: list[CheckMessage] = []
+    if not settings.IDENTITY_VERIFIERS:
+        errors.append(Error("IDENTITY_VERIFIERS is empty: nobody could call.", id="trust.E001"))
+    for path in settings.IDENTITY_VERIFIERS:
+        try:
+            import_string(path)()
+        except (ImportError, TypeError, ImproperlyConfigured) as error:
+            errors.append(
+                Error(
+                    f"IDENTITY_VERIFIERS: {path} can't be used: {error}",
+                    hint="See docs/verifiers.md.",
+                    id="trust.E001",
+                )
+            )
+    return errors

@@ -1,0 +1,8 @@
+"""Who is calling: verifiers look at a request's envelope, and what they verified becomes one of our callers.
+
+`settings.IDENTITY_VERIFIERS` names the verifiers; docs/verifiers.md says how to write one.
+"""
+
+from trust.identity.base import Envelope, IdentityRefused, IdentityVerifier, TLSFacts, VerifiedIdentity
+
+__all__ = ["Envelope", "IdentityRefused", "IdentityVerifier", "TLSFacts", "VerifiedIdentity"]

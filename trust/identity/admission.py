@@ -1,0 +1,92 @@
+"""The caller that a verified identity stands for, and the admission of agents unknown so far."""
+
+import logging
+import re
+import unicodedata
+from itertools import count
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from trust.identity.base import IdentityRefused, VerifiedIdentity
+from trust.models import Caller, CallerIdentity
+from trust.selectors import AuthenticatedCaller, caller_by_identity
+from trust.services import RESERVED_NAMES, identified_caller_create
+from volcanic.models import Workspace
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 40
+# Each further try means that another process took the very name in the same moment.
+_TRIES = 20
+
+
+def caller_of(identity: VerifiedIdentity) -> AuthenticatedCaller:
+    """Returns the caller of an identity; one that is new is made a caller at Observe where ADMIT_UNKNOWN names its
+    issuer. Raises IdentityRefused. One statement for whoever is known."""
+    if not _storable(identity.agent_id) or not _storable(identity.issuer):
+        raise IdentityRefused("bad-agent-id")
+    if known := _known(identity):
+        return known
+    if identity.issuer not in settings.ADMIT_UNKNOWN:
+        raise IdentityRefused("unknown-agent")
+    workspace = _workspace(identity.workspace)
+    for _ in range(_TRIES):
+        try:
+            with transaction.atomic():
+                caller = identified_caller_create(
+                    workspace=workspace,
+                    name=_free_name(workspace, identity.display_name),
+                    issuer=identity.issuer,
+                    agent_id=identity.agent_id,
+                )
+            logger.info("admitted a new caller: %s", caller.name)
+        except IntegrityError:
+            logger.debug("somebody else was first")
+        if known := _known(identity):
+            return known
+    raise IdentityRefused("busy", temporary=True)
+
+
+def _known(identity: VerifiedIdentity) -> AuthenticatedCaller | None:
+    found = caller_by_identity(issuer=identity.issuer, agent_id=identity.agent_id)
+    if found is None:
+        return None
+    caller, enabled = found
+    if not enabled:
+        raise IdentityRefused("caller-disabled")
+    return caller
+
+
+def _storable(text: str) -> bool:
+    longest = CallerIdentity._meta.get_field("agent_id").max_length or 0
+    return 1 <= len(text) <= longest and text.isprintable()
+
+
+def _workspace(slug: str) -> Workspace:
+    found = list((Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all())[:2])
+    if len(found) != 1:
+        logger.error("an agent could not be admitted: there is %s workspace %r", "no" if not found else "no one", slug)
+        raise IdentityRefused("no-workspace")
+    return found[0]
+
+
+def name_from(display_name: str) -> str:
+    """Returns a caller's name made of what an agent is called elsewhere: a-z, 0-9 and -, at most 40."""
+    plain = unicodedata.normalize("NFKD", display_name[:200]).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-") or "agent"
+
+
+def _free_name(workspace: Workspace, display_name: str) -> str:
+    """The name, with a number behind it when it is taken or reserved: it never makes one agent look like another."""
+    base = name_from(display_name)
+    similar = Caller.objects.filter(workspace=workspace, name__startswith=base[: _LONGEST_NAME - 10])
+    taken = RESERVED_NAMES | set(similar.values_list("name", flat=True))
+    for number in count(2):
+        if base not in taken:
+            return base
+        suffix = f"-{number}"
+        numbered = base[: _LONGEST_NAME - len(suffix)] + suffix
+        if numbered not in taken:
+            return numbered
+    raise AssertionError("unreachable")

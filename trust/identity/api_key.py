@@ -1,0 +1,28 @@
+"""Our own keys: in the header X-API-Key, or as a bearer token."""
+
+from trust.identity.base import Envelope, IdentityRefused, VerifiedIdentity, looks_like_jwt
+from trust.keys import key_digest
+from trust.selectors import caller_by_key_digest
+from volcanic.db import run_db
+
+ISSUER = "api-key"
+
+
+class ApiKeyVerifier:
+    """Finds the caller that a key belongs to, with one statement."""
+
+    async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
+        """Returns the key's caller. A wrong X-API-Key is refused; a bearer token of another kind is not ours."""
+        keys = envelope.values("x-api-key")
+        if len(keys) > 1:
+            raise IdentityRefused("several-keys")
+        own = keys[0] if keys else ""
+        key = own or envelope.bearer
+        if not key or (not own and looks_like_jwt(key)):
+            return None
+        caller = await run_db(caller_by_key_digest, key_digest(key))
+        if caller is not None:
+            return VerifiedIdentity(str(caller.id), caller.name, ISSUER, caller=caller)
+        if own:
+            raise IdentityRefused("wrong-key")
+        return None

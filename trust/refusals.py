@@ -1,0 +1,81 @@
+"""The audit of calls that were refused for want of an identity: what, from where, how often. Never the credential."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from django.db import DatabaseError, connection
+
+from volcanic.db import run_db
+
+logger = logging.getLogger(__name__)
+
+Refusal = tuple[str, str, str]  # source, reason, path
+
+# However many calls are refused: so many writes a second at most, of so many rows each, and so many rows in the table.
+WRITE_SECONDS = 1.0
+MOST_PENDING = 200
+MOST_ROWS = 5000
+# Stands for whatever there was no more room for.
+OTHERS: Refusal = ("others", "various", "")
+
+_UPSERT = """
+    INSERT INTO trust_refusedcall (source, reason, path, count, first_seen_at, last_seen_at)
+    SELECT source, reason, path, count, now(), now()
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) AS new (source, reason, path, count)
+    ON CONFLICT (source, reason, path)
+    DO UPDATE SET count = trust_refusedcall.count + EXCLUDED.count, last_seen_at = EXCLUDED.last_seen_at
+    RETURNING xmax = 0
+"""
+_TRIM = """
+    DELETE FROM trust_refusedcall WHERE id IN (
+        SELECT id FROM trust_refusedcall WHERE last_seen_at <= (
+            SELECT last_seen_at FROM trust_refusedcall ORDER BY last_seen_at DESC OFFSET %s LIMIT 1
+        ) FOR UPDATE SKIP LOCKED
+    )
+"""
+
+
+def refused_calls_record(refusals: Mapping[Refusal, int]) -> None:
+    """Adds counts to the audit: one upsert for all, and if rows came with it, the oldest over MOST_ROWS go."""
+    # In order: two processes that write the same rows wait for each other instead of locking each other out.
+    rows = sorted(refusals.items())
+    with connection.cursor() as cursor:
+        columns = [[key[index] for key, _ in rows] for index in range(3)]
+        cursor.execute(_UPSERT, [*columns, [count for _, count in rows]])
+        if any(inserted for (inserted,) in cursor.fetchall()):
+            cursor.execute(_TRIM, [MOST_ROWS])
+
+
+def collapsed_path(path: str) -> str:
+    """Returns an endpoint's path without a task's id and what follows it, which a caller chooses."""
+    head, tasks, _ = path.partition("/tasks/")
+    return f"{head[:80]}/tasks/…" if tasks else path[:90]
+
+
+class RefusalLog:
+    """Collects refusals in this process and writes them down, behind the calls' backs."""
+
+    def __init__(self) -> None:
+        self._pending: dict[Refusal, int] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    def note(self, source: str, reason: str, path: str) -> None:
+        """Counts a refused call. Costs the caller no wait and the process no more than a bounded dictionary."""
+        shown = "".join(character for character in source[:64] if character.isprintable())
+        key: Refusal = (shown, reason, collapsed_path(path))
+        if key not in self._pending and len(self._pending) >= MOST_PENDING:
+            key = OTHERS
+        self._pending[key] = self._pending.get(key, 0) + 1
+        writing = self._writing
+        if writing is None or writing.done() or writing.get_loop() is not asyncio.get_running_loop():
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, {}
+            try:
+                await run_db(refused_calls_record, batch)
+            except DatabaseError:
+                logger.warning("%d refused calls could not be written down", sum(batch.values()))
+            await asyncio.sleep(WRITE_SECONDS)
