@@ -60,7 +60,10 @@ def test_validators(card: httpx.Response, product: Product) -> None:
 
 
 def test_each_interface_serves_what_it_says(api: Api, card: httpx.Response) -> None:
-    """B93: our own card, walked."""
+    """B17, B93: our own card, walked; what it declares is there."""
+    assert card.json()["capabilities"]["streaming"] is True
+    with api.stream("SendStreamingMessage", {"message": message()}) as events:
+        assert "task" in next(events)
     for interface in card.json()["supportedInterfaces"]:
         url, version = interface["url"], interface["protocolVersion"]
         headers = {"A2A-Version": version}

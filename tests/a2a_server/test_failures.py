@@ -17,13 +17,15 @@ from tests.waiting import wait_for
 
 
 def test_kill_9_of_the_worker(api: Api, product: Product) -> None:
-    """B144, B163: the task fails when its lease has passed, on the next read, with "server restarted"."""
+    """B144, B163, B165: the task fails when its lease has passed, on the next read, with "server restarted". It is
+    not run again: what killed one worker would kill the next."""
     task = api.send("sleep: 600", at_once=True)
     api.wait(task["id"], "WORKING")
     waiting = api.send("ask: still there?")
     product.signal("worker", signal.SIGKILL)
     failed = api.wait(task["id"], "FAILED")
     assert question_of(failed) == "server restarted"
+    assert Task.objects.get(pk=task["id"]).attempt == 1
     assert state_of(api.get(waiting["id"])) == "INPUT_REQUIRED"
     product.start_worker()
     answered = api.send("yes", taskId=waiting["id"])
@@ -109,7 +111,7 @@ def without_redis(transactional_db: None, tmp_path_factory: pytest.TempPathFacto
 def test_redis_gone_at_submit_time(
     without_redis: Product, product: Product, friend: Keyed, transactional_db: None
 ) -> None:
-    """The task is kept; it runs when a sweep finds it; a blocking caller waits by reading the database."""
+    """B169: wake-ups may be lost, all of them. The task is kept; it runs when a sweep finds it; a blocking caller waits by reading the database."""
     product.revive()
     with without_redis.api(friend.key) as api:
         kept = api.send("hello", at_once=True)

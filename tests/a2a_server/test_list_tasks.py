@@ -118,3 +118,16 @@ def test_no_task_of_another_caller(api: Api, seven: list[str], stranger: Keyed) 
     answer = api.result("ListTasks")
     assert answer["totalSize"] == 6
     assert seven[0] not in _ids(answer)
+
+
+def test_a_task_that_moves_between_two_pages_is_caught_up_with(api: Api, seven: list[str]) -> None:
+    """B31: it jumps to the front, past the page edge; asking for what changed since then finds it."""
+    first = api.result("ListTasks", {"pageSize": 3})
+    started = first["tasks"][0]["status"]["timestamp"]
+    last = seven[-1]
+    Task.objects.filter(pk=last).update(status_at=NOON + timedelta(days=1))
+    rest = api.result("ListTasks", {"pageSize": 100, "pageToken": first["nextPageToken"]})
+    assert last not in _ids(first) + _ids(rest)
+    assert len(set(_ids(first) + _ids(rest))) == 6
+    caught = api.result("ListTasks", {"statusTimestampAfter": started})
+    assert last in _ids(caught)

@@ -180,7 +180,7 @@ def test_a_slow_reader_holds_nobody_up(api: Api) -> None:
 
 
 def test_many_silent_streams_leave_nothing_behind(api: Api, product: Product, friend: Keyed) -> None:
-    """B53, B173: idle streams hold no database connection, and when their clients die the server is as before."""
+    """B53, B171, B173: idle streams hold no database connection, and when their clients die the server is as before."""
     task = api.send("ask: well?")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}).encode()
     limits = httpx.Limits(max_connections=None)

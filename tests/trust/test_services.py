@@ -12,7 +12,7 @@ from tests.conftest import Keyed
 from trust.keys import key_digest, key_hint
 from trust.models import Caller, CallerKey, Grant, Level, Skill
 from trust.selectors import caller_by_key_digest
-from trust.services import caller_create, grant_add, key_rotate
+from trust.services import caller_create, caller_update, grant_add, key_rotate
 from volcanic.models import Workspace
 
 
@@ -111,3 +111,12 @@ def test_granting_twice_is_one_grant(stranger: Keyed) -> None:
 @pytest.mark.parametrize(("key", "hint"), [("short", ""), ("elevenchars", ""), ("twelve-chars", "hars")])
 def test_only_long_keys_are_hinted_at(key: str, hint: str) -> None:
     assert key_hint(key) == hint
+
+
+def test_the_owners_change_does_not_undo_what_others_wrote_meanwhile(friend: Keyed) -> None:
+    """B143: a form opened before the caller's next task keeps that task's count, and its own fields."""
+    stale = Caller.objects.get(pk=friend.caller.pk)
+    Caller.objects.filter(pk=stale.pk).update(interaction_count=7, enabled=False)
+    caller_update(caller=stale, level=Level.LEARN, note="seen")
+    now = Caller.objects.get(pk=stale.pk)
+    assert (now.level, now.note, now.interaction_count, now.enabled) == (Level.LEARN, "seen", 7, False)
