@@ -41,7 +41,9 @@ _WAIT_SECONDS = 6.0
 _MOST_AT_A_TIME = 500
 _MAX_ANSWER_BYTES = 64 * 1024
 
+# Configs that this process is at work on, and those of them that somebody asked for once more.
 _busy: set[int] = set()
+_again: set[int] = set()
 _slots = asyncio.Semaphore(_MOST_AT_A_TIME)
 
 
@@ -59,20 +61,24 @@ class Due:
 async def deliver(config_id: int) -> None:
     """Delivers what a config is owed, until nothing is due soon. Does nothing where another process is at it."""
     if config_id in _busy:
+        _again.add(config_id)
         return
     _busy.add(config_id)
     holder = f"{WORKER}:{uuid.uuid4().hex}"
     try:
         async with _slots:
-            # Released and then looked at again: what came in the meantime found the config held, and left.
+            # What came in the meantime found the config held, or us busy, and left: so look again.
             while await run_db(_claim, config_id, holder):
+                _again.discard(config_id)
                 await _deliver_held(config_id, holder)
-                if not await run_db(_release, config_id, holder):
+                due = await run_db(_release, config_id, holder)
+                if not due and config_id not in _again:
                     break
     except Exception:
         logger.exception("deliveries for webhook %s broke off", config_id)
     finally:
         _busy.discard(config_id)
+        _again.discard(config_id)
 
 
 async def _deliver_held(config_id: int, holder: str) -> None:
@@ -126,14 +132,15 @@ def _next(config_id: int, holder: str) -> Due | None:
 
 def _release(config_id: int, holder: str) -> bool:
     """Gives a config free. Returns whether something of it is due after all."""
-    _execute(push_queries.CONFIG_RELEASE, _values(config_id, holder))
-    return config_id in configs_due(config_id=config_id)
+    values = _values(config_id, holder)
+    _execute(push_queries.CONFIG_RELEASE, values)
+    return _execute(push_queries.CONFIG_DUE, values) is not None
 
 
-def configs_due(*, config_id: int | None = None, limit: int = 500) -> list[int]:
-    """Returns the configs that nobody serves though something is due: all, or whether this one is."""
+def configs_due(*, limit: int = 500) -> list[int]:
+    """Returns the configs that nobody serves though something is due."""
     with connection.cursor() as cursor:
-        cursor.execute(push_queries.CONFIGS_DUE, {"now": timezone.now(), "limit": limit, "config": config_id})
+        cursor.execute(push_queries.CONFIGS_DUE, {"now": timezone.now(), "limit": limit})
         return [row[0] for row in cursor.fetchall()]
 
 

@@ -48,10 +48,20 @@ CONFIG_GIVE_UP = """
 CONFIGS_DUE = """
     SELECT config.id
     FROM (SELECT DISTINCT ON (config_id) config_id, next_try_at FROM a2a_server_pushdelivery
-          WHERE state = 'pending' AND (%(config)s::bigint IS NULL OR config_id = %(config)s)
+          WHERE state = 'pending'
           ORDER BY config_id, seq) AS head
     JOIN a2a_server_pushconfig AS config ON config.id = head.config_id
     WHERE head.next_try_at <= %(now)s AND config.state = 'active'
       AND (config.lease_expires_at IS NULL OR config.lease_expires_at < %(now)s)
     ORDER BY head.next_try_at LIMIT %(limit)s
+"""
+
+# Whether the next delivery of one config is due and nobody holds it.
+CONFIG_DUE = """
+    SELECT 1
+    FROM (SELECT config_id, next_try_at FROM a2a_server_pushdelivery
+          WHERE state = 'pending' AND config_id = %(config)s ORDER BY seq LIMIT 1) AS head
+    JOIN a2a_server_pushconfig AS config ON config.id = head.config_id
+    WHERE head.next_try_at <= %(now)s AND config.state = 'active'
+      AND (config.lease_expires_at IS NULL OR config.lease_expires_at < %(now)s)
 """

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_init, worker_shutting_down
 from django.conf import settings
 
 from a2a_server import delivering
@@ -26,6 +26,22 @@ def run_turn(task_id: str) -> None:
 
 @shared_task(name="a2a_server.tasks.deliver")
 def deliver(config_id: int) -> None:
+    """Has this process's loop deliver what a webhook is owed."""
+    deliver_here(config_id)
+
+
+# Whether this process is a worker: one can deliver by itself, without a message and a thread.
+in_worker = False
+
+
+@worker_init.connect
+def note_worker(**_kwargs: Any) -> None:
+    """Notes that this process is a worker."""
+    global in_worker
+    in_worker = True
+
+
+def deliver_here(config_id: int) -> None:
     """Has this process's loop deliver what a webhook is owed. Holds no thread meanwhile."""
     asyncio.run_coroutine_threadsafe(delivering.deliver(config_id), get_loop())
 

@@ -52,7 +52,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="2 seconds each: shows that all works, not how fast")
     parser.add_argument("--worker-threads", type=int, help="instead of WORKER_THREADS")
     parser.add_argument("--only", default="", help="a comma list of uvicorn, daphne, sdk_database, sdk_memory")
-    parser.add_argument("--measures", default="", help="a comma list of send, immediate, get, stream, list")
+    parser.add_argument("--measures", default="", help="a comma list of send, immediate, get, stream, list, push")
     return parser.parse_args()
 
 
@@ -88,8 +88,8 @@ def _measure_server(
 ) -> Measured:
     """Starts one server, measures it, and ends it. Nothing else runs meanwhile."""
     if server in ("uvicorn", "daphne"):
-        with product.worker(threads) as worker, product.web(server) as (web, port):
-            found = measure(server, port, {"web": web, "worker": worker}, keys, options)
+        with product.workers(threads) as workers, product.web(server) as (web, port):
+            found = measure(server, port, {"web": web, **workers}, keys, options)
             product.check_all_done()
         if complaints := product.complaints():
             raise BenchError("\n".join(["the product logged errors:", *complaints[:10]]))
@@ -102,7 +102,8 @@ def _measure_server(
                 _filled.add(server)
                 peer.fill_database(database)
 
-        return measure(server, port, {"web": web}, keys, options, prepare=fill, lists=database is not None)
+        without = ("push",) if database else ("push", "list")  # the one measure is ours alone; memory keeps no list
+        return measure(server, port, {"web": web}, keys, options, prepare=fill, without=without)
 
 
 if __name__ == "__main__":

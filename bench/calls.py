@@ -31,7 +31,7 @@ class Call:
         return bool(_result(answer)["status"]["state"] == COMPLETED)
 
 
-def make_call(measure: str, number: int, task_ids: list[str], total: int) -> Call:
+def make_call(measure: str, number: int, task_ids: list[str], total: int, webhook: str = "") -> Call:
     """Returns request `number` of a measure."""
     if measure == "get":
         return get_task(number, task_ids[number % len(task_ids)])
@@ -39,8 +39,11 @@ def make_call(measure: str, number: int, task_ids: list[str], total: int) -> Cal
         return Call(_body(number, "ListTasks", {}), lambda answer: _check_page(answer, total))
     text = f"hi there {number}"
     message = {"role": "ROLE_USER", "messageId": f"{_RUN}-{number}", "parts": [{"text": text}]}
-    if measure == "immediate":
-        params = {"message": message, "configuration": {"returnImmediately": True}}
+    if measure in ("immediate", "push"):
+        configuration: dict[str, Any] = {"returnImmediately": True}
+        if measure == "push":
+            configuration["taskPushNotificationConfig"] = {"url": webhook}
+        params = {"message": message, "configuration": configuration}
         return Call(_body(number, "SendMessage", params), _check_accepted)
     if measure == "stream":
         return Call(

@@ -21,7 +21,8 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to load, and how. `task_ids` are what GetTask asks for."""
+    """What to load, and how. `task_ids` are what GetTask asks for, `webhook` is where
+    the tasks of `push` are told of."""
 
     port: int
     key: str
@@ -31,12 +32,13 @@ class Order:
     connections: int
     task_ids: list[str] = field(default_factory=list)
     total: int = 0
+    webhook: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """What was measured after the warm-up; times in milliseconds. `work_rate` counts until the last task was done,
-    `requests` counts the warm-up too."""
+    `requests` counts the warm-up too, which ended at `began_at` (of the clock). `task_ids` are all that `push` sent."""
 
     rate: float
     count: int
@@ -47,6 +49,8 @@ class Result:
     work_rate: float
     client_cpu: float
     requests: int
+    began_at: float
+    task_ids: list[str]
 
 
 class Load:
@@ -56,15 +60,17 @@ class Load:
         self._order = order
         self._number = 0
         self._sent = 0
-        self._began = 0.0
+        self._began = self._began_at = 0.0
         self._times: list[tuple[float, float]] = []  # from the request to its first event, and to its end
         self._last: list[str] = []
+        self._pushed: list[str] = []
 
     async def run(self) -> Result:
         """Loads the server for the ordered time. Raises WrongAnswerError for the first answer that is not right."""
         order = self._order
         started = time.perf_counter()
         self._began = started + order.warm_up
+        self._began_at = time.time() + order.warm_up
         end = self._began + order.seconds
         cpu = time.process_time()
         async with asyncio.TaskGroup() as group:
@@ -78,7 +84,8 @@ class Load:
 
     def _next_call(self) -> Call:
         self._number += 1
-        return make_call(self._order.measure, self._number, self._order.task_ids, self._order.total)
+        order = self._order
+        return make_call(order.measure, self._number, order.task_ids, order.total, order.webhook)
 
     async def _keep_asking(self, end: float) -> None:
         connection = await Connection.open(self._order.port, self._order.key)
@@ -88,6 +95,8 @@ class Load:
             answer = await connection.ask(call.body)
             last = call.check(answer)
             self._sent += 1
+            if self._order.measure == "push":
+                self._pushed.append(last)
             done = time.perf_counter()
             if now >= self._began and done <= end:
                 self._times.append((answer.first_at - now, done - now))
@@ -114,17 +123,20 @@ class Load:
         return Result(
             rate=len(wholes) / self._order.seconds,
             count=len(wholes),
-            median_ms=_percentile(wholes, 0.5),
-            p99_ms=_percentile(wholes, 0.99),
-            first_median_ms=_percentile(firsts, 0.5),
-            first_p99_ms=_percentile(firsts, 0.99),
+            median_ms=percentile(wholes, 0.5),
+            p99_ms=percentile(wholes, 0.99),
+            first_median_ms=percentile(firsts, 0.5),
+            first_p99_ms=percentile(firsts, 0.99),
             work_rate=work_rate,
             client_cpu=cpu,
             requests=self._sent,
+            began_at=self._began_at,
+            task_ids=self._pushed,
         )
 
 
-def _percentile(ordered: list[float], share: float) -> float:
+def percentile(ordered: list[float], share: float) -> float:
+    """Returns what so large a share of the sorted seconds is within, in milliseconds."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
 
 

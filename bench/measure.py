@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import asdict, dataclass, replace
 from http.client import HTTPConnection, HTTPException
 
+from bench import push
 from bench.calls import WrongAnswerError, make_call
 from bench.client import PATH, Answer
 from bench.load import DRAIN_SECONDS, Order, Result
@@ -15,7 +16,7 @@ from bench.processes import PROJECT, BenchError, cpu_seconds, memory_of
 from bench.product import LISTED_TASKS, Keys
 from volcanic.supervisor.spec import Spec
 
-MEASURES = ("send", "immediate", "get", "stream", "list")
+MEASURES = ("send", "immediate", "get", "stream", "list", "push")
 Measured = dict[str, float]
 _PATIENCE = 60.0  # seconds until a server that listens gives its first right answer: its worker may still start
 _GET_TASKS = 20
@@ -39,17 +40,17 @@ def measure(
     options: Options,
     *,
     prepare: Callable[[], None] = lambda: None,
-    lists: bool = True,
+    without: Container[str] = (),
 ) -> Measured:
-    """Returns what was measured, by name. `prepare` is called after the first answer; `lists` is whether there are
-    LISTED_TASKS tasks to list. Raises BenchError for any wrong answer.
+    """Returns what was measured, by name. `prepare` is called after the first answer; what is in `without` is
+    not measured. Raises BenchError for any wrong answer.
     """
     first = [_first_answer(port, keys.sender)]
     prepare()
     task_ids = first + [_answer(port, keys.sender, number) for number in range(1, _GET_TASKS)]
     found: Measured = {}
     for name in options.measures or MEASURES:
-        if name == "list" and not lists:
+        if name in without:
             continue
         order = Order(
             port=port,
@@ -61,18 +62,42 @@ def measure(
             task_ids=task_ids,
             total=LISTED_TASKS,
         )
-        cpu = cpu_seconds(pids)
-        result = _load(server, order)
-        cpu_ms = (cpu_seconds(pids) - cpu) / result.requests * 1000
-        print(
-            f"{server:>12} {name:<9} {result.rate:8.1f}/s  median {result.median_ms:7.1f} ms  "
-            f"processors {cpu_ms:6.2f} ms each, load generator {result.client_cpu:4.0%} of a core",
-            flush=True,
-        )
-        found |= _values(name, result) | {f"{name}_cpu_ms": cpu_ms}
+        found |= _measure_push(server, order, pids) if name == "push" else _measure_one(server, order, pids)
     for name, (rss, pss) in memory_of(pids).items():
         found |= {f"{name}_rss_mb": rss, f"{name}_pss_mb": pss}
     return found
+
+
+def _measure_one(server: str, order: Order, pids: Mapping[str, int]) -> Measured:
+    cpu = cpu_seconds(pids)
+    result = _load(server, order)
+    cpu_ms = (cpu_seconds(pids) - cpu) / result.requests * 1000
+    _show(server, order.measure, result.rate, f"median {result.median_ms:7.1f} ms", cpu_ms, result.client_cpu)
+    return _values(order.measure, result) | {f"{order.measure}_cpu_ms": cpu_ms}
+
+
+def _measure_push(server: str, order: Order, pids: Mapping[str, int]) -> Measured:
+    """Counts notifications where the others count requests; the processors' time is that of one too."""
+    with push.receiver() as port:
+        cpu = cpu_seconds(pids)
+        result = _load(server, replace(order, webhook=push.url(port)))
+        found = push.wait_and_check(port, result)
+        cpu_ms = (cpu_seconds(pids) - cpu) / found.count * 1000
+    _show(server, order.measure, found.rate, f"delay {found.delay_median_ms:8.1f} ms", cpu_ms, result.client_cpu)
+    return {
+        "push_per_second": found.rate,
+        "push_delay_median_ms": found.delay_median_ms,
+        "push_delay_p99_ms": found.delay_p99_ms,
+        "push_cpu_ms": cpu_ms,
+    }
+
+
+def _show(server: str, measure: str, rate: float, time_taken: str, cpu_ms: float, client_cpu: float) -> None:
+    print(
+        f"{server:>12} {measure:<9} {rate:8.1f}/s  {time_taken}  "
+        f"processors {cpu_ms:6.2f} ms each, load generator {client_cpu:4.0%} of a core",
+        flush=True,
+    )
 
 
 def _values(name: str, result: Result) -> Measured:

@@ -59,6 +59,15 @@ def web_server(server: str, application: str, *, env: Mapping[str, str], log: Pa
         yield pid, port
 
 
+@contextmanager
+def program_on_port(name: str, *arguments: str, log: Path) -> Iterator[tuple[int, int]]:
+    """Runs `python ARGUMENTS PORT` for the time of the block, and waits until it listens. Yields its id and port."""
+    port = _free_port()
+    with program(name, *arguments, str(port), env=os.environ, log=log) as pid:
+        _wait_for(port, pid, log)
+        yield pid, port
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -72,7 +81,7 @@ def _wait_for(port: int, pid: int, log: Path) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise BenchError(f"the server does not listen; see {log}")
+    raise BenchError(f"nothing listens on the port; see {log}")
 
 
 def _lives(pid: int) -> bool:

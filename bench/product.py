@@ -5,16 +5,18 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.processes import PROJECT, BenchError, program, web_server
+from bench.receiver import HOST
 from volcanic import embedded
 
 VAR = PROJECT / "var" / "bench"
 LISTED_TASKS = 100_000
-_QUEUES = "turns,watches,push,default"
+# The two workers that `manage.py up` starts: their queues, and threads where they are not WORKER_THREADS.
+_WORKERS = {"worker": ("turns", None), "errands": ("watches,push,default", 4)}
 
 # Completed tasks as an echo turn leaves them, each in a session of its own, one second apart.
 _FILL = """
@@ -72,6 +74,7 @@ def prepare_environment() -> None:
         os.environ.pop(f"{name}_FILE", None)
     os.environ["DJANGO_SETTINGS_MODULE"] = "volcanic.settings"
     os.environ["VOLCANIC_VAR"] = str(VAR)
+    os.environ["ALLOWED_PRIVATE_HOSTS"] = HOST  # where the receiver of webhooks listens
     os.environ["RUNNER"] = "volcanic.runtime.echo.EchoRunner"
 
 
@@ -84,14 +87,17 @@ def prepare_database() -> Keys:
     from django.core.management import call_command
     from django.db import connection
 
+    from trust.limits import COLUMNS
     from trust.models import CHAT, Level
-    from trust.services import caller_create
+    from trust.services import caller_create, caller_set_limits
     from volcanic.services import workspace_create
 
     call_command("migrate", verbosity=0)
     workspace = workspace_create(slug="bench", owner=User.objects.create_user("bench"))
-    _, sender = caller_create(workspace=workspace, name="sender", level=Level.ACT, skills=[CHAT])
+    sending, sender = caller_create(workspace=workspace, name="sender", level=Level.ACT, skills=[CHAT])
     caller, lister = caller_create(workspace=workspace, name="lister", level=Level.ACT, skills=[CHAT])
+    for unlimited in (sending, caller):
+        caller_set_limits(caller=unlimited, **dict.fromkeys(COLUMNS, 0))
     with connection.cursor() as cursor:
         cursor.execute(_FILL, {"workspace": workspace.pk, "caller": caller.pk, "count": LISTED_TASKS})
         cursor.execute("VACUUM ANALYZE")
@@ -116,18 +122,25 @@ def check_all_done() -> None:
 
 
 @contextmanager
-def worker(threads: int | None) -> Iterator[int]:
-    """One Celery worker, as `manage.py up` starts it; `threads` instead of WORKER_THREADS where given. Its process."""
+def workers(threads: int | None) -> Iterator[dict[str, int]]:
+    """The Celery workers, as `manage.py up` starts them; `threads` instead of WORKER_THREADS where given.
+
+    Yields the process of each.
+    """
     from django.conf import settings
 
-    count = threads or settings.WORKER_THREADS
-    env = {**os.environ, "WORKER_THREADS": str(count)}
-    arguments = (
-        *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-P", "threads", "-c", str(count), "-Q", _QUEUES),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"),
-    )
-    with program("worker", *arguments, env=env, log=VAR / "worker.log") as pid:
-        yield pid
+    turns = threads or settings.WORKER_THREADS
+    env = {**os.environ, "WORKER_THREADS": str(turns)}
+    with ExitStack() as running:
+        pids = {}
+        for name, (queues, count) in _WORKERS.items():
+            arguments = (
+                *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-n", f"{name}@%h", "-P", "threads"),
+                *("-c", str(count or turns), "-Q", queues, "--without-gossip", "--without-mingle"),
+                *("--without-heartbeat", "-l", "INFO"),
+            )
+            pids[name] = running.enter_context(program(name, *arguments, env=env, log=VAR / f"{name}.log"))
+        yield pids
 
 
 @contextmanager
@@ -140,7 +153,7 @@ def web(server: str) -> Iterator[tuple[int, int]]:
 def complaints() -> list[str]:
     """Returns what the product's programs logged as errors: there must be nothing."""
     found = []
-    for name in ("web.log", "worker.log"):
+    for name in ("web.log", *(f"{worker}.log" for worker in _WORKERS)):
         path = Path(VAR / name)
         if path.exists():
             lines = path.read_text(errors="replace").splitlines()

@@ -21,8 +21,12 @@ _ROWS = (
     ("  first event, median, ms", "first_event_median_ms", False),
     ("  first event, 99 of 100 within, ms", "first_event_p99_ms", False),
     ("ListTasks, 50 of 100,000, per second", "list_per_second", True),
+    ("webhooks, notifications per second", "push_per_second", True),
+    ("  from the change to its arrival, median, ms", "push_delay_median_ms", False),
+    ("  from the change to its arrival, 99 of 100 within, ms", "push_delay_p99_ms", False),
+    ("  processor time of all processes, ms each", "push_cpu_ms", False),
 )
-_MEMORY = ("web", "worker", "postgres", "valkey")
+_MEMORY = ("web", "worker", "errands", "postgres", "valkey")
 _RATIOS = {
     "send": "send_per_second",
     "immediate": "immediate_per_second",

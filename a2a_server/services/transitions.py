@@ -94,7 +94,10 @@ def task_enqueue(task_id: uuid.UUID) -> None:
 
 
 def push_enqueue(config_id: int) -> None:
-    """Sends the Celery message that has a worker deliver what is due for a webhook."""
-    from a2a_server.tasks import deliver  # tasks.py imports this module's users
+    """Has what is due for a webhook delivered: by this process if it is a worker, else by way of a Celery message."""
+    from a2a_server import tasks  # tasks.py imports this module's users
 
-    publish(deliver, config_id)
+    if tasks.in_worker:
+        tasks.deliver_here(config_id)
+    else:
+        publish(tasks.deliver, config_id)

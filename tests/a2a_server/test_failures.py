@@ -111,7 +111,8 @@ def without_redis(transactional_db: None, tmp_path_factory: pytest.TempPathFacto
 def test_redis_gone_at_submit_time(
     without_redis: Product, product: Product, friend: Keyed, transactional_db: None
 ) -> None:
-    """B169: wake-ups may be lost, all of them. The task is kept; it runs when a sweep finds it; a blocking caller waits by reading the database."""
+    """B169: wake-ups may be lost, all of them. The task is kept and runs when a sweep finds it; a blocking caller waits
+    by reading the database."""
     product.revive()
     with without_redis.api(friend.key) as api:
         kept = api.send("hello", at_once=True)

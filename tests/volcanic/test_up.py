@@ -232,7 +232,7 @@ def test_real_product_is_ready_when_it_says_so_and_leaves_nothing(
         with urllib.request.urlopen(f"http://localhost:{port}/healthz", timeout=5) as answer:
             assert answer.status == 200
         running = children(process.pid)
-        assert len(running) == 5
+        assert len(running) == 6
         process.send_signal(number)
         process.stdout.read()
         assert process.wait(30) == code

@@ -19,7 +19,9 @@ from volcanic.supervisor.runner import Plan, run
 from volcanic.supervisor.spec import Spec
 
 _WORKER_GRACE = 10.0  # seconds more than its turns get
-_QUEUES = "turns,watches,push,default"
+# Short work has a worker of its own: turns may hold all threads of theirs for as long as models think.
+_TURNS, _ERRANDS = "turns", "watches,push,default"
+_ERRAND_THREADS = 4
 
 
 class Command(BaseCommand):
@@ -49,7 +51,12 @@ class Command(BaseCommand):
             must_migrate=must_migrate,
             migrate=_manage("migrate", "--no-input", env=env),
             first_run=_manage("bootstrap", env=env),
-            programs=(worker(env), beat(env, var), web(env, host, port)),
+            programs=(
+                worker(env, "worker", _TURNS, settings.WORKER_THREADS),
+                worker(env, "errands", _ERRANDS, _ERRAND_THREADS),
+                beat(env, var),
+                web(env, host, port),
+            ),
         )
         sys.exit(run(plan, log))
 
@@ -76,15 +83,25 @@ def web(env: dict[str, str], host: str, port: int) -> Spec:
     )
 
 
-def worker(env: dict[str, str]) -> Spec:
-    """The Celery worker. A stop lets its turns finish; the death of the runner does not, because a worker that was
-    asked to stop while its broker is gone never ends.
+def worker(env: dict[str, str], name: str, queues: str, threads: int) -> Spec:
+    """A Celery worker of some queues. A stop lets its work finish; the death of the runner does not, because a worker
+    that was asked to stop while its broker is gone never ends.
     """
     logged = settings.LOG_LEVEL in ("DEBUG", "INFO")
     return _python(
-        "worker",
-        *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-P", "threads", "-c", str(settings.WORKER_THREADS)),
-        *("-Q", _QUEUES, "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"),
+        name,
+        *("-m", "celery", "--quiet", "-A", "volcanic", "worker", "-n", f"{name}@%h", "-P", "threads"),
+        *(
+            "-c",
+            str(threads),
+            "-Q",
+            queues,
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+            "-l",
+            "INFO",
+        ),
         env=env,
         grace=settings.SHUTDOWN_GRACE_SECONDS + _WORKER_GRACE,
         ready_text=" ready." if logged else None,
