@@ -1,8 +1,8 @@
 """The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
 
-In order: the path, who is calling and that caller's requests a minute (before a byte of the body is read), the size of the
-body, its envelope and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's routes
-everything else.
+In order: the path, who is calling and that caller's requests a minute (before a byte of the body is read), the size
+of the body, its envelope and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's
+routes everything else.
 """
 
 import asyncio

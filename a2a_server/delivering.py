@@ -23,7 +23,6 @@ from a2a_server.models import PushConfig
 from a2a_server.runs import WORKER
 from a2a_server.services import push_enqueue
 from a2a_server.snapshots import task_at
-from trust.models import Caller
 from volcanic import outbound
 from volcanic.db import run_db
 from volcanic.redaction import redact
@@ -162,11 +161,11 @@ class Notification:
 
 
 def _request_of(config_id: int, due: Due) -> Notification | None:
-    """Returns what is to be sent, None if the task or the config is gone."""
-    config = PushConfig.objects.filter(pk=config_id).first()
-    view = task_at(task_id=due.task_id, seq=due.seq)
-    if config is None or view is None:
+    """Returns what is to be sent, None if the config is gone, or its task and so the config. Two statements."""
+    config = PushConfig.objects.select_related("task__caller").filter(pk=config_id).first()
+    if config is None:
         return None
+    view = task_at(task=config.task, seq=due.seq)
     headers = {"user-agent": "volcanic"}
     if config.version == "0.3":
         from a2a_server.wire import task_to_03
@@ -178,8 +177,7 @@ def _request_of(config_id: int, due: Due) -> Notification | None:
         headers["x-a2a-notification-token"] = config.token
     if config.auth_scheme and config.auth_credentials:
         headers["authorization"] = f"{config.auth_scheme} {config.auth_credentials}"
-    secret = Caller.objects.filter(tasks=due.task_id).values_list("webhook_secret", flat=True).first()
-    if secret:
+    if secret := config.task.caller.webhook_secret:
         headers |= _signature(secret, f"msg_{due.delivery_id}", body)
     return Notification(config.url, headers, body.encode())
 

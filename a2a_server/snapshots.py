@@ -1,25 +1,21 @@
 """A task as it was at one of its events: what a webhook is told, however late it is told."""
 
 import json
-import uuid
 from typing import Any
 
 from a2a_server.models import Task, TaskEvent
 
 
-def task_at(*, task_id: uuid.UUID, seq: int) -> dict[str, Any] | None:
-    """Returns a task's wire form as it was at its event `seq`, put together from the log; None if it is gone.
+def task_at(*, task: Task, seq: int) -> dict[str, Any]:
+    """Returns a task's wire form as it was at its event `seq`, put together from the log. One statement.
 
     Nothing is copied when an event happens: the log says it all. Statuses and artifacts are the events' own; of the
     history it holds the messages that had come by then.
     """
-    task = Task.objects.filter(pk=task_id).values("context_id", "history", "metadata").first()
-    if task is None:
-        return None
     status: dict[str, Any] = {}
     artifacts: dict[str, dict[str, Any]] = {}
     messages = 0
-    events = TaskEvent.objects.filter(task_id=task_id, seq__lte=seq).order_by("seq")
+    events = TaskEvent.objects.filter(task=task, seq__lte=seq).order_by("seq")
     for payload in events.values_list("payload", flat=True):
         if "statusUpdate" in payload:
             now = payload["statusUpdate"]["status"]
@@ -27,13 +23,13 @@ def task_at(*, task_id: uuid.UUID, seq: int) -> dict[str, Any] | None:
             status = now
         else:
             _apply(artifacts, payload["artifactUpdate"])
-    view: dict[str, Any] = {"id": str(task_id), "contextId": task["context_id"], "status": status}
+    view: dict[str, Any] = {"id": str(task.pk), "contextId": task.context_id, "status": status}
     if artifacts:
         view["artifacts"] = list(artifacts.values())
     if messages:
-        view["history"] = task["history"][:messages]
-    if task["metadata"] is not None:
-        view["metadata"] = task["metadata"]
+        view["history"] = task.history[:messages]
+    if task.metadata is not None:
+        view["metadata"] = task.metadata
     return view
 
 
