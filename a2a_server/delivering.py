@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from a2a_server import push_queries
 from a2a_server.models import PushConfig
+from a2a_server.push_configs import push_configs_purge
 from a2a_server.runs import WORKER
 from a2a_server.services import push_enqueue
 from a2a_server.snapshots import task_at
@@ -198,7 +199,7 @@ def _answered(config_id: int, holder: str, due: Due, status: int) -> bool:
     """Notes an answer. Returns whether to go on with this config."""
     if status == 410:
         logger.info("webhook %s is gone (410): deleted", config_id)
-        PushConfig.objects.filter(pk=config_id, holder=holder).delete()
+        push_configs_purge(PushConfig.objects.filter(pk=config_id, holder=holder))
         return False
     if 200 <= status < 300:
         values = {"delivery": due.delivery_id, "status": status, "now": timezone.now()}

@@ -111,7 +111,14 @@ def _token_parse(token: str) -> int:
 
 def push_config_delete(*, task_id: uuid.UUID, caller_id: int, config_id: str) -> None:
     """Takes a webhook away, its secrets and what it is still owed with it. Twice is once. Raises TaskNotFound."""
-    _configs_of(task_id, caller_id).filter(config_id=config_id).delete()
+    push_configs_purge(_configs_of(task_id, caller_id).filter(config_id=config_id))
+
+
+@transaction.atomic
+def push_configs_purge(configs: QuerySet[PushConfig]) -> None:
+    """Deletes webhooks with all that they are owed. The lock keeps an event of this moment from owing them more."""
+    locked = list(configs.select_for_update().values_list("pk", flat=True))
+    PushConfig.objects.filter(pk__in=locked).delete()
 
 
 def push_config_stop(*, config: PushConfig) -> bool:

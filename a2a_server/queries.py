@@ -22,12 +22,14 @@ _EVENT_OF = """
         INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
         SELECT id, seq, {payload}, %(now)s FROM {source})
 """
-# A delivery for each webhook of the task: in the statement that changes the status, so that none is ever missing.
+# A delivery for each webhook of the task: in the statement that changes the status, so that none is ever missing. A
+# webhook that is being deleted meanwhile is waited for, and gets none.
 _OUTBOX = """
     outbox AS (
         INSERT INTO a2a_server_pushdelivery (config_id, seq, state, attempts, next_try_at, last_error, created_at)
         SELECT config.id, changed.seq, 'pending', 0, %(now)s, '', %(now)s
         FROM changed JOIN a2a_server_pushconfig AS config ON config.task_id = changed.id AND config.state <> 'stopped'
+        FOR KEY SHARE OF config
         RETURNING config_id)
 """
 _STATUS_EVENT_OF_CHANGED = f"{_EVENT_OF.format(payload=_STATUS_UPDATE, source='changed')}, {_OUTBOX}"

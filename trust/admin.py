@@ -16,7 +16,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 
-from trust import services
+from trust import identity_admin, services  # noqa: F401  registers the screens of identities
 from trust.forms import CallerAddForm, CallerForm, GrantForm, RotateForm, SkillForm
 from trust.limits import COLUMNS
 from trust.models import Caller, CallerKey, Grant, Level, Skill

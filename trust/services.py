@@ -65,6 +65,11 @@ def identity_add(*, caller: Caller, issuer: str, agent_id: str) -> CallerIdentit
     return CallerIdentity.objects.create(caller=caller, issuer=issuer, agent_id=agent_id)
 
 
+def identity_remove(*, identity: CallerIdentity) -> None:
+    """Has an identity stand for nobody, from its next request on. What the caller asked for before goes on."""
+    CallerIdentity.objects.filter(pk=identity.pk).delete()
+
+
 def caller_update(*, caller: Caller, level: Level, note: str) -> None:
     """Writes the owner's level and note of a caller: the level counts from its next turn on."""
     caller.level, caller.note = level, note

@@ -170,6 +170,19 @@ def test_410_deletes_the_webhook(api: Api) -> None:
         assert api.result("ListTaskPushNotificationConfigs", {"taskId": task["id"]}) == {}
 
 
+def test_a_webhook_deleted_while_its_task_runs_breaks_nothing(api: Api) -> None:
+    """By its caller, again and again, at the moment when events happen."""
+    with Receiver() as receiver:
+        for _ in range(15):
+            params = _inline(receiver, "stream: 3", id="mine")
+            params["configuration"]["returnImmediately"] = True
+            task = api.result("SendMessage", params)["task"]
+            api.result("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "mine"})
+            api.wait(task["id"], "COMPLETED")
+    assert not PushConfig.objects.exists()
+    assert not PushDelivery.objects.exists()
+
+
 def test_a_redirect_is_not_followed(api: Api) -> None:
     """B68."""
     with Receiver(lambda _request, _number: 302) as receiver:

@@ -12,8 +12,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from a2a_server.models import Artifact, PushConfig, Task, TaskEvent, TaskState
-from trust.models import Caller, CallerKey, Grant, Level, Skill
-from trust.services import caller_create, grant_add
+from trust.models import Caller, CallerIdentity, CallerKey, Grant, Level, Skill
+from trust.services import caller_create, grant_add, identity_add
 from volcanic.models import Memory, Notification, Session, Turn, Workspace
 from volcanic.services import memory_create, notification_create
 
@@ -40,6 +40,7 @@ class Rows:
     memory: Memory
     push_config: PushConfig
     notification: Notification
+    identity: CallerIdentity
 
     def row_of(self, model: type[Any]) -> Any:
         """Returns this workspace's row of a table."""
@@ -53,6 +54,7 @@ class Rows:
             Memory: self.memory,
             Notification: self.notification,
             PushConfig: self.push_config,
+            CallerIdentity: self.identity,
         }[model]
 
 
@@ -112,6 +114,7 @@ def make_rows(workspace: Workspace, mark: str) -> Rows:
         notification=notification_create(
             workspace_id=workspace.pk, session_id=session.pk, text=f"{mark} notification", caller=caller.name
         ),
+        identity=identity_add(caller=caller, issuer="https://id.example", agent_id=f"{mark}-agent"),
     )
 
 

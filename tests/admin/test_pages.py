@@ -14,8 +14,8 @@ from django.urls import reverse
 
 from a2a_server.models import PushConfig, Task
 from tests.admin.conftest import LoginAs, Rows, make_task
-from trust.models import Caller, Grant, Skill
-from trust.services import caller_create
+from trust.models import Caller, CallerIdentity, Grant, RefusedCall, Skill
+from trust.services import caller_create, identified_caller_create
 from volcanic.admin import base
 from volcanic.models import Memory, Notification, Session, Workspace
 
@@ -26,12 +26,13 @@ OWNED = {
     Caller: (200, 403),
     Skill: (200, 200),
     Grant: (200, 200),
+    CallerIdentity: (403, 200),
     Task: (403, 403),
     PushConfig: (403, 403),
     Memory: (403, 200),
     Notification: (403, 200),
 }
-SUPERUSERS_ONLY = [User, Group, AccessAttempt]
+SUPERUSERS_ONLY = [User, Group, AccessAttempt, RefusedCall]
 PAGES = ["change", "history", "delete"]
 
 
@@ -80,7 +81,7 @@ def test_another_owners_row_is_not_found(model: type[Any], as_other: Client, row
 
 @pytest.mark.parametrize("model", OWNED)
 def test_superuser_sees_all(model: type[Any], as_superuser: Client, rows: Rows, other_rows: Rows) -> None:
-    add, delete = (200 if model is Workspace else OWNED[model][0]), OWNED[model][1]
+    add, delete = (200 if model in {Workspace, CallerIdentity} else OWNED[model][0]), OWNED[model][1]
     expected = {"add": add, "delete": delete}
     for one in (rows, other_rows):
         for page, url in _pages(model, one.row_of(model)):
@@ -98,11 +99,12 @@ def test_the_installations_screens_are_superusers(
         User: lambda: User.objects.create_user("vera"),
         Group: lambda: Group.objects.create(name="readers"),
         AccessAttempt: lambda: AccessAttempt.objects.create(**attempt),
+        RefusedCall: lambda: RefusedCall.objects.create(source="192.0.2.1", reason="wrong-key", path="/a2a"),
     }
     row = make[model]()
     for page, url in _pages(model, row):
         _text(as_owner, url, 403)
-        _text(as_superuser, url, 403 if (model, page) == (AccessAttempt, "add") else 200)
+        _text(as_superuser, url, 403 if page == "add" and model in {AccessAttempt, RefusedCall} else 200)
 
 
 def test_an_owners_account_is_not_deleted(as_superuser: Client, rows: Rows, owner: User) -> None:
@@ -181,7 +183,7 @@ def test_a_long_list_is_capped(as_owner: Client, rows: Rows, monkeypatch: pytest
     assert "search or filter for more" in text
 
 
-@pytest.mark.parametrize("model", [Task, Session, Caller, Grant])
+@pytest.mark.parametrize("model", [Task, Session, Caller, Grant, CallerIdentity])
 def test_a_longer_list_takes_no_more_queries(model: type[Any], as_owner: Client, rows: Rows) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
@@ -193,6 +195,7 @@ def test_a_longer_list_takes_no_more_queries(model: type[Any], as_owner: Client,
     for number in range(5):
         make_task(rows)
         caller_create(workspace=rows.workspace, name=f"more-{number}", skills=["chat"])
+        identified_caller_create(workspace=rows.workspace, name=f"told-{number}", issuer="x", agent_id=f"{number}")
     assert queries() == few
 
 

@@ -55,7 +55,7 @@ class Issuer:
     async def key_for(self, header: Mapping[str, Any]) -> Any:
         """Returns the key that a token's header names, among this issuer's. Raises IdentityRefused."""
         algorithm, kid = header.get("alg"), header.get("kid")
-        if algorithm not in self.algorithms:
+        if not isinstance(algorithm, str) or algorithm not in self.algorithms:
             raise IdentityRefused("algorithm-not-allowed")
         if self.secret is not None:
             return self.secret
@@ -91,6 +91,8 @@ def _read_issuer(entry: Any) -> Issuer:
     seconds = {name: entry.get(name, default) for name, default in _SECONDS.items()}
     if any(type(value) is not int or value < 0 for value in seconds.values()):
         raise ValueError(f"{', '.join(seconds)} are whole numbers, 0 or more")
+    if seconds["refresh_seconds"] < 1:  # else strangers could have us call the issuer as often as they call us
+        raise ValueError("refresh_seconds is 1 or more")
     jwks_url, secret = _text(entry, "jwks_url", ""), _text(entry, "secret", "")
     return Issuer(
         name=_text(entry, "issuer"),
@@ -147,7 +149,9 @@ def _static_keys(entries: Any) -> list[Key]:
             else:
                 keys.append(read_jwk(entry))
         except ValueError:
-            raise ValueError("keys holds one that is no public key, as PEM or JWK, of a kind and size we take") from None
+            raise ValueError(
+                "keys holds one that is no public key, as PEM or JWK, of a kind and size we take"
+            ) from None
     return keys
 
 

@@ -27,6 +27,6 @@ class Resolver:
         for verifier in self._verifiers:
             identity = await verifier.verify(envelope)
             if identity is not None:
-                return identity.caller or await run_db(caller_of, identity)
+                return await run_db(caller_of, identity) if identity.caller is None else identity.caller
         offered = any(envelope.values(name) for name in ("x-api-key", "authorization"))
         raise IdentityRefused("unknown-credential" if offered else "no-credential")

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from volcanic.settings.env import env
+from volcanic.settings.env import PRODUCTION, env
 
+# Whether callers may be let in by a name they give themselves.
+SELF_ASSERTED_ALLOWED: bool = not PRODUCTION
 # Asked in this order.
 IDENTITY_VERIFIERS: list[str] = env.list("IDENTITY_VERIFIERS", ["trust.identity.api_key.ApiKeyVerifier"])
 # Issuers whose agents become callers at Observe with their first call.
