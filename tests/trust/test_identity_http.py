@@ -1,7 +1,6 @@
 """Callers with signed tokens, end to end, and what is noted of those who have none."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,9 +71,9 @@ def test_a_caller_with_a_token(trusting: Product, httpserver: HTTPServer, friend
         assert api.get(task["id"])["id"] == task["id"]
         assert http.get("/a2a/v1/extendedAgentCard").status_code == 200
         _publish(httpserver, jwk(OTHER_RSA, "two"))
-        time.sleep(1)  # refresh_seconds
         with _api(trusting, token(OTHER_RSA, kid="two", name="Renamed")).http as rotated:
-            assert Api(rotated).get(task["id"])["id"] == task["id"]
+            # The issuer's keys are asked for again once refresh_seconds have passed.
+            wait_for(lambda: rotated.get(f"/a2a/v1/tasks/{task['id']}").status_code == 200)
         assert http.post("/a2a", json=SEND).status_code == 401
     with trusting.api(friend.key) as own:
         assert state_of(own.send()) == "COMPLETED"
