@@ -47,10 +47,10 @@ def flatten(values: dict[str, float]) -> dict[str, float]:
         for name, key in _RATIOS.items():
             ours, theirs = values.get(f"uvicorn_{key}"), values.get(f"{peer}_{key}")
             if ours and theirs:
-                flat[f"{name}_vs_{peer}"] = round(ours / theirs, 2)
+                flat[f"{name}_vs_{peer}"] = round(ours / theirs, 4)
         ours, theirs = values.get("uvicorn_first_event_median_ms"), values.get(f"{peer}_first_event_median_ms")
         if ours and theirs:
-            flat[f"first_event_vs_{peer}"] = round(theirs / ours, 2)
+            flat[f"first_event_vs_{peer}"] = round(theirs / ours, 4)
     return flat
 
 
@@ -70,7 +70,7 @@ def table(flat: dict[str, float]) -> str:
     lines = _aligned([row for row in rows if any(cell not in ("", "-") for cell in row[1:])])
     for name, target in TARGETS.items():
         if name in flat:
-            lines.append(f"{name}: {flat[name]:.2f}, to reach {target:g}: {'yes' if flat[name] >= target else 'NO'}")
+            lines.append(f"{name}: {flat[name]:.3f}, to reach {target:g}: {'yes' if flat[name] >= target else 'NO'}")
     return "\n".join(lines)
 
 
