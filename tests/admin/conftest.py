@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -16,6 +17,25 @@ from trust.models import Caller, CallerIdentity, CallerKey, Grant, Level, Skill
 from trust.services import caller_create, grant_add, identity_add
 from volcanic.models import Memory, Notification, Session, Turn, Workspace
 from volcanic.services import memory_create, notification_create
+
+# Of each screen of owners: what they get for its add and delete pages.
+OWNED = {
+    Workspace: (403, 403),
+    Session: (403, 403),
+    Caller: (200, 403),
+    Skill: (200, 200),
+    Grant: (200, 200),
+    CallerIdentity: (403, 200),
+    Task: (403, 403),
+    PushConfig: (403, 403),
+    Memory: (403, 200),
+    Notification: (403, 200),
+}
+
+
+def admin_url(model: type[Any], page: str, *args: Any) -> str:
+    """Returns the address of a page of a table's screen."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
 
 @pytest.fixture(autouse=True)

@@ -12,32 +12,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from a2a_server.models import PushConfig, Task
-from tests.admin.conftest import LoginAs, Rows, make_task
-from trust.models import Caller, CallerIdentity, Grant, RefusedCall, Skill
+from a2a_server.models import Task
+from tests.admin.conftest import OWNED, LoginAs, Rows, admin_url, make_task
+from trust.models import Caller, CallerIdentity, Grant, RefusedCall
 from trust.services import caller_create, identified_caller_create
 from volcanic.admin import base
-from volcanic.models import Memory, Notification, Session, Workspace
+from volcanic.models import Session, Workspace
 
-# Of each screen of owners: what they get for its add and delete pages.
-OWNED = {
-    Workspace: (403, 403),
-    Session: (403, 403),
-    Caller: (200, 403),
-    Skill: (200, 200),
-    Grant: (200, 200),
-    CallerIdentity: (403, 200),
-    Task: (403, 403),
-    PushConfig: (403, 403),
-    Memory: (403, 200),
-    Notification: (403, 200),
-}
 SUPERUSERS_ONLY = [User, Group, AccessAttempt, RefusedCall]
 PAGES = ["change", "history", "delete"]
-
-
-def _url(model: type[Any], page: str, *args: Any) -> str:
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
 
 def _text(client: Client, url: str, status: int = 200) -> str:
@@ -47,10 +30,10 @@ def _text(client: Client, url: str, status: int = 200) -> str:
 
 
 def _pages(model: type[Any], row: Any) -> Iterator[tuple[str, str]]:
-    yield "changelist", _url(model, "changelist")
-    yield "add", _url(model, "add")
+    yield "changelist", admin_url(model, "changelist")
+    yield "add", admin_url(model, "add")
     for page in PAGES:
-        yield page, _url(model, page, row.pk)
+        yield page, admin_url(model, page, row.pk)
 
 
 def test_every_screen_is_in_these_tests() -> None:
@@ -73,9 +56,9 @@ def test_owner_sees_own_rows_only(model: type[Any], as_owner: Client, rows: Rows
 def test_another_owners_row_is_not_found(model: type[Any], as_other: Client, rows: Rows, other_rows: Rows) -> None:
     for page in PAGES:
         refused = 403 if page == "delete" and OWNED[model][1] == 403 else 404
-        assert rows.mark not in _text(as_other, _url(model, page, rows.row_of(model).pk), refused)
-        assert _text(as_other, _url(model, page, 0 if model is not Task else "x"), refused)
-    posted = as_other.post(_url(model, "change", rows.row_of(model).pk), {"name": "taken"})
+        assert rows.mark not in _text(as_other, admin_url(model, page, rows.row_of(model).pk), refused)
+        assert _text(as_other, admin_url(model, page, 0 if model is not Task else "x"), refused)
+    posted = as_other.post(admin_url(model, "change", rows.row_of(model).pk), {"name": "taken"})
     assert posted.status_code in {403, 404}
 
 
@@ -108,9 +91,9 @@ def test_the_installations_screens_are_superusers(
 
 
 def test_an_owners_account_is_not_deleted(as_superuser: Client, rows: Rows, owner: User) -> None:
-    assert as_superuser.post(_url(User, "delete", owner.pk), {"post": "yes"}).status_code == 403
+    assert as_superuser.post(admin_url(User, "delete", owner.pk), {"post": "yes"}).status_code == 403
     chosen = {"action": "delete_selected", "_selected_action": [owner.pk], "post": "yes"}
-    assert "workspace main" in as_superuser.post(_url(User, "changelist"), chosen).content.decode()
+    assert "workspace main" in as_superuser.post(admin_url(User, "changelist"), chosen).content.decode()
     assert User.objects.filter(pk=owner.pk).exists()
 
 
@@ -120,7 +103,7 @@ def test_staff_without_a_workspace_sees_nothing(
 ) -> None:
     client = login_as(staff_without_workspace)
     assert "You own no workspace yet" in _text(client, reverse("admin:index"))
-    _text(client, _url(model, "changelist"), 403)
+    _text(client, admin_url(model, "changelist"), 403)
 
 
 @pytest.mark.parametrize("model", [*OWNED, *SUPERUSERS_ONLY])
@@ -128,7 +111,7 @@ def test_others_are_sent_to_the_login(model: type[Any], client: Client, login_as
     customer = login_as(User.objects.create_user("carl"))
     with_key = Client(headers={"X-API-Key": rows.api_key, "Authorization": f"Bearer {rows.api_key}"})
     for visitor in (client, customer, with_key):
-        response = visitor.get(_url(model, "changelist"))
+        response = visitor.get(admin_url(model, "changelist"))
         assert response.status_code == 302
         assert response["Location"].startswith("/admin/login/")
 
@@ -143,9 +126,9 @@ def test_first_page_shows_own_figures_and_tasks(as_owner: Client, rows: Rows, ot
 
 def test_filters_and_choices_offer_own_rows_only(as_other: Client, rows: Rows, other_rows: Rows) -> None:
     foreign = {"caller__id__exact": rows.caller.pk, "workspace__id__exact": rows.workspace.pk}
-    listed = as_other.get(_url(Task, "changelist"), {"caller__id__exact": foreign["caller__id__exact"]})
+    listed = as_other.get(admin_url(Task, "changelist"), {"caller__id__exact": foreign["caller__id__exact"]})
     assert rows.mark not in listed.content.decode()
-    listed = as_other.get(_url(Caller, "changelist"), {"workspace__id__exact": foreign["workspace__id__exact"]})
+    listed = as_other.get(admin_url(Caller, "changelist"), {"workspace__id__exact": foreign["workspace__id__exact"]})
     assert rows.mark not in listed.content.decode()
     looked_up = as_other.get(
         reverse("admin:autocomplete"),
@@ -157,7 +140,7 @@ def test_filters_and_choices_offer_own_rows_only(as_other: Client, rows: Rows, o
 
 
 def test_a_filter_by_another_tables_column_is_refused(as_owner: Client, rows: Rows) -> None:
-    assert as_owner.get(_url(Task, "changelist"), {"caller__keys__digest__startswith": "a"}).status_code == 400
+    assert as_owner.get(admin_url(Task, "changelist"), {"caller__keys__digest__startswith": "a"}).status_code == 400
 
 
 def test_no_list_counts_its_table(as_superuser: Client, rows: Rows) -> None:
@@ -165,13 +148,13 @@ def test_no_list_counts_its_table(as_superuser: Client, rows: Rows) -> None:
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            _text(as_superuser, _url(model, "changelist"))
+            _text(as_superuser, admin_url(model, "changelist"))
         assert not [one["sql"] for one in queries if "COUNT(" in one["sql"].upper()], model
     with CaptureQueriesContext(connection) as queries:
-        _text(as_superuser, _url(Task, "changelist") + "?state__exact=working&q=x")
+        _text(as_superuser, admin_url(Task, "changelist") + "?state__exact=working&q=x")
         _text(as_superuser, reverse("admin:index"))
-        _text(as_superuser, _url(Session, "change", rows.session.pk))
-        _text(as_superuser, _url(Task, "change", rows.task.pk))
+        _text(as_superuser, admin_url(Session, "change", rows.session.pk))
+        _text(as_superuser, admin_url(Task, "change", rows.task.pk))
     assert not [one["sql"] for one in queries if "COUNT(" in one["sql"].upper()]
 
 
@@ -179,7 +162,7 @@ def test_a_long_list_is_capped(as_owner: Client, rows: Rows, monkeypatch: pytest
     monkeypatch.setattr(base, "LISTED_ROWS", 2)
     for _ in range(2):
         make_task(rows)
-    text = _text(as_owner, _url(Task, "changelist"))
+    text = _text(as_owner, admin_url(Task, "changelist"))
     assert "search or filter for more" in text
 
 
@@ -187,7 +170,7 @@ def test_a_long_list_is_capped(as_owner: Client, rows: Rows, monkeypatch: pytest
 def test_a_longer_list_takes_no_more_queries(model: type[Any], as_owner: Client, rows: Rows) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            _text(as_owner, _url(model, "changelist"))
+            _text(as_owner, admin_url(model, "changelist"))
         return len(captured)
 
     queries()  # content types are looked up once for the process
@@ -201,7 +184,7 @@ def test_a_longer_list_takes_no_more_queries(model: type[Any], as_owner: Client,
 
 def test_lists_leave_large_columns_out(as_owner: Client, rows: Rows) -> None:
     with CaptureQueriesContext(connection) as captured:
-        _text(as_owner, _url(Task, "changelist"))
+        _text(as_owner, admin_url(Task, "changelist"))
     listed = [one["sql"] for one in captured if "ORDER BY" in one["sql"] and '"status_at" DESC' in one["sql"]]
     assert listed
     assert not [sql for sql in listed if '"a2a_server_task"."history",' in sql or '."status_message"' in sql]

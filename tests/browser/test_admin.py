@@ -1,23 +1,13 @@
 """The admin in a browser: what only a browser shows, as scripts, the content security policy and the width."""
 
 import pytest
-from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from tests.admin.conftest import Rows, make_rows
+from a2a_server.models import Task
+from tests.admin.conftest import OWNED, Rows, admin_url, make_rows
 from tests.product import Product
+from trust.models import Caller
 from volcanic.models import Workspace
-
-OWN_PAGES = (
-    "admin:a2a_server_task",
-    "admin:a2a_server_pushconfig",
-    "admin:trust_caller",
-    "admin:trust_skill",
-    "admin:volcanic_session",
-    "admin:volcanic_memory",
-    "admin:volcanic_notification",
-    "admin:volcanic_workspace",
-)
 
 
 @pytest.fixture
@@ -51,17 +41,17 @@ def open_page(page: Page, path: str) -> None:
 
 def test_every_page_fits_and_runs_without_an_error(rows: Rows, page: Page) -> None:
     log_in(page)
-    for name in OWN_PAGES:
-        open_page(page, reverse(f"{name}_changelist"))
-    open_page(page, reverse("admin:a2a_server_task_change", args=[rows.task.pk]))
+    fits(page)
+    for model in OWNED:
+        open_page(page, admin_url(model, "changelist"))
+        open_page(page, admin_url(model, "change", rows.row_of(model).pk))
+    open_page(page, admin_url(Task, "change", rows.task.pk))
     expect(page.get_by_text(str(rows.task.pk)).first).to_be_visible()
-    open_page(page, reverse("admin:trust_caller_change", args=[rows.caller.pk]))
-    open_page(page, reverse("admin:volcanic_session_change", args=[rows.session.pk]))
 
 
 def test_a_new_key_is_shown_once_and_works(rows: Rows, page: Page, product: Product) -> None:
     log_in(page)
-    open_page(page, reverse("admin:trust_caller_change", args=[rows.caller.pk]))
+    open_page(page, admin_url(Caller, "change", rows.caller.pk))
     page.get_by_role("button", name="Make a new key").click()
     key = page.get_by_label("New key").input_value()
     page.get_by_role("button", name="Copy").click()
@@ -71,6 +61,6 @@ def test_a_new_key_is_shown_once_and_works(rows: Rows, page: Page, product: Prod
         assert api.result("ListTasks")["totalSize"] == 1
     with product.api(rows.api_key) as api:
         assert api.http.post("/a2a", json={}).status_code == 401
-    page.goto(reverse("admin:trust_caller_change", args=[rows.caller.pk]))
+    page.goto(admin_url(Caller, "change", rows.caller.pk))
     expect(page.get_by_role("button", name="Make a new key")).to_be_visible()
     assert key not in page.content()
