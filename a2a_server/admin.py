@@ -188,10 +188,7 @@ class TaskAdmin(OwnedAdmin):
 
     def _set_pinned(self, request: HttpRequest, tasks: QuerySet[Task], *, pinned: bool) -> None:
         word = "Pinned" if pinned else "Unpinned"
-        done = [task for task in tasks if task_set_pinned(task_id=task.pk, pinned=pinned)]
-        for task in done:
-            self.log_change(request, task, f"{word}.")
-        messages.success(request, f"{word}: {len(done)}.")
+        self.change_each(request, tasks, word, lambda task: task_set_pinned(task_id=task.pk, pinned=pinned))
 
 
 @register_card

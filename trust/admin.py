@@ -221,12 +221,9 @@ class CallerAdmin(OwnedAdmin):
 
     def _set_enabled(self, request: HttpRequest, callers: QuerySet[Caller], *, enabled: bool) -> None:
         word = "Enabled" if enabled else "Disabled"
-        done = 0
-        for caller in callers:
-            if services.caller_set_enabled(caller=caller, enabled=enabled):
-                self.log_change(request, caller, f"{word}.")
-                done += 1
-        messages.success(request, f"{word}: {done}.")
+        self.change_each(
+            request, callers, word, lambda caller: services.caller_set_enabled(caller=caller, enabled=enabled)
+        )
 
 
 @admin.register(Skill)
