@@ -55,6 +55,12 @@ class Task(models.Model):
     enqueued_at = models.DateTimeField(default=timezone.now)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The key that the last message came with, where it came with one.
+    key_id = models.BigIntegerField(null=True, blank=True, editable=False)
+    # The id of the skill that its run is for; empty for a plain request.
+    skill = models.CharField(max_length=64, blank=True, db_default="", editable=False)
+    # Its run only reads: should the worker die, another does it again.
+    repeatable = models.BooleanField(default=False, db_default=False, editable=False)
     # The owner wants to keep it: pruning passes it over.
     pinned = models.BooleanField(default=False, db_default=False)
 

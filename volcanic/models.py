@@ -7,6 +7,8 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
+from volcanic.fields import EncryptedTextField
+
 
 class Workspace(models.Model):
     """One owner's assistant: settings plus a folder with AGENTS.md / CLAUDE.md, PERSONA.md, MEMORY.md and `inbox/`."""
@@ -22,6 +24,8 @@ class Workspace(models.Model):
         blank=True,
         help_text="Description on the extended agent card. Empty: the first line of PERSONA.md, else CARD_DESCRIPTION.",
     )
+    # Apprise URLs, one a line: where notifications go besides the owner's session. They hold tokens and passwords.
+    notify_urls = EncryptedTextField("notification channels", null=True, blank=True)
     notify_owner = models.BooleanField(
         "notifications",
         default=True,
@@ -54,6 +58,8 @@ class Session(models.Model):
     title = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_active_at = models.DateTimeField(default=timezone.now)
+    # A turn of the owner's runs here, until then at most.
+    busy_until = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         constraints = [
@@ -126,15 +132,62 @@ class Memory(models.Model):
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
 
 
+class WorkingNote(models.Model):
+    """Something the assistant keeps for a while: notes on a request under `a2a-inbox/<task>`, say."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="working_notes")
+    namespace = models.CharField(max_length=100)
+    key = models.CharField(max_length=60)
+    text = models.TextField()
+    updated_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "namespace", "key"], name="note_once_in_namespace"),
+        ]
+        indexes = [models.Index(fields=["expires_at"], name="note_expiring")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.key}"
+
+
+class Presence(models.Model):
+    """When an owner last did something: in the console, the admin or the owner's API."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)
+    last_active_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.last_active_at:%Y-%m-%d %H:%M}"
+
+
 class Notification(models.Model):
-    """A line that the assistant left for the owner while it worked for a caller."""
+    """A line for the owner: told when they are idle, together with others that wait."""
+
+    class Kind(models.TextChoices):
+        """What it tells of."""
+
+        NOTE = "note", "Note of the assistant"
+        MESSAGE = "message", "Message of a caller"
+        REVIEW = "review", "Request to review"
+        REPORT = "report", "Report of what was done"
+        EXPIRING = "expiring", "Review about to expire"
+        WARNING = "warning", "Warning"
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="notifications")
     session = models.ForeignKey(Session, on_delete=models.SET_NULL, null=True, related_name="notifications")
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.NOTE)
+    # The A2A task that it is about, if any.
+    task = models.UUIDField(null=True, blank=True)
     origin = models.CharField(max_length=100, blank=True)
     caller = models.CharField(max_length=40, blank=True)
     text = models.TextField()
+    # Is told at once, and not when the owner is idle.
+    urgent = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # When it went out to the owner's channels: once, whatever becomes of each channel.
+    delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -144,7 +197,44 @@ class Notification(models.Model):
             models.Index(
                 fields=["workspace", "caller"], condition=models.Q(read_at__isnull=True), name="notification_unread"
             ),
+            # What is to be told.
+            models.Index(
+                fields=["workspace", "id"], condition=models.Q(delivered_at__isnull=True), name="notification_untold"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+
+
+class NotificationDelivery(models.Model):
+    """A text on its way to one channel of an owner's. Each channel has its own, so that none waits for another."""
+
+    class State(models.TextChoices):
+        """What became of it."""
+
+        PENDING = "pending", "Pending"
+        DELIVERED = "delivered", "Delivered"
+        FAILED = "failed", "Given up"
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="notification_deliveries")
+    # How the channel is shown: its address without passwords and tokens.
+    channel = models.CharField(max_length=200)
+    url = EncryptedTextField(editable=False)
+    title = models.CharField(max_length=200)
+    text = models.TextField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField(default=timezone.now)
+    last_error = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    delivered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "notification deliveries"
+        indexes = [
+            models.Index(fields=["next_try_at"], condition=models.Q(state="pending"), name="notification_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} to {self.channel}"

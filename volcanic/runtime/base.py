@@ -31,12 +31,14 @@ class Inbound:
     """Says that a turn was started by an external agent, and by which.
 
     `scope` tells callers apart for good (a name can be given away and made anew): it begins the scope of its sessions.
-    `notifier` tells whether the owner wants to be notified out of such turns.
+    `notifier` tells whether the owner wants to be notified out of such turns. `notes` names the turn's working memory,
+    "" for none: a triage turn reads the request and leaves notes on it there.
     """
 
     caller: str
     scope: str
     notifier: bool = False
+    notes: str = ""
 
     @property
     def inbox(self) -> str:
@@ -67,6 +69,8 @@ class Turn:
     message: dict[str, Any] = field(default_factory=dict)
     workspace_id: int | None = None
     inbound: Inbound | None = None
+    # What the owner wants of this kind of turn: a skill's instructions. Goes before the workspace's own files.
+    instructions: str = ""
 
 
 class Sink(Protocol):

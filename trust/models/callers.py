@@ -1,4 +1,4 @@
-"""Callers, their keys, the skills there are and who was granted which."""
+"""Callers, what proves who they are, and calls that nobody could be found to have made."""
 
 from django.core.validators import RegexValidator
 from django.db import models
@@ -9,7 +9,6 @@ from volcanic.fields import EncryptedTextField
 from volcanic.models import Workspace
 
 NAME_PATTERN = r"^[a-z0-9-]{1,40}$"
-CHAT, NOTIFY_USER, QUERY_AVAILABILITY = "chat", "notify-user", "query-availability"
 
 
 class Level(models.TextChoices):
@@ -19,6 +18,11 @@ class Level(models.TextChoices):
     LEARN = "learn", "Learn"
     PROPOSE = "propose", "Propose"
     ACT = "act", "Act"
+
+    @property
+    def rank(self) -> int:
+        """0 for Observe to 3 for Act."""
+        return list(Level).index(self)
 
 
 class Caller(models.Model):
@@ -117,41 +121,3 @@ class RefusedCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reason} from {self.source or 'somewhere'}"
-
-
-class Skill(models.Model):
-    """Something a caller may ask for: built in (no workspace), or made by an owner for their workspace."""
-
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, null=True, blank=True, related_name="skills")
-    slug = models.CharField("id", max_length=64, validators=[RegexValidator(r"^[a-z0-9-]{1,64}$")])
-    name = models.CharField(max_length=100)
-    description = models.TextField()
-    tags = models.JSONField(default=list, blank=True)
-    examples = models.JSONField(default=list, blank=True)
-    enabled = models.BooleanField(default=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["workspace", "slug"], name="skill_slug_unique_in_workspace", nulls_distinct=False
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Grant(models.Model):
-    """The owner's approval of one skill for one caller."""
-
-    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="grants")
-    skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="grants")
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["caller", "skill"], name="grant_once"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.skill} for {self.caller}"

@@ -29,9 +29,9 @@ _BUILTIN_SKILLS = {
 def builtin_skills_ensure(**_kwargs: Any) -> None:
     """Makes the built-in skills that are missing. Runs after each migrate, so they exist from the first one on."""
     for slug, (name, description, tags) in _BUILTIN_SKILLS.items():
-        Skill.objects.get_or_create(
-            workspace=None, slug=slug, defaults={"name": name, "description": description, "tags": tags}
-        )
+        kind = Skill.Kind.ASSISTANT if slug == CHAT else Skill.Kind.BUILT_IN
+        defaults = {"name": name, "description": description, "tags": tags, "kind": kind}
+        Skill.objects.get_or_create(workspace=None, slug=slug, defaults=defaults)
 
 
 @transaction.atomic

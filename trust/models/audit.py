@@ -1,0 +1,37 @@
+"""The log of who did what to whom, and why. Rows are added and never changed; the database sees to that."""
+
+from django.db import models
+from django.utils import timezone
+
+from volcanic.models import Workspace
+
+
+class AuditEntry(models.Model):
+    """One change to keys, levels, grants, skills or reviews, or one refusal."""
+
+    # Without constraints: an entry outlives what it is about, and deleting that must not change the entry.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
+    )
+    at = models.DateTimeField(default=timezone.now)
+    # Who: `owner olivia`, `shell root`, `caller friend`, `system`.
+    actor = models.CharField(max_length=150)
+    # What, namespaced: `key.created`, `review.approve`.
+    action = models.CharField(max_length=40)
+    # On whom: the caller's id and name.
+    caller_id = models.BigIntegerField(null=True)
+    caller = models.CharField(max_length=40, blank=True)
+    # What exactly: a skill's id, a key's last characters, a task's id.
+    subject = models.CharField(max_length=200, blank=True)
+    reason = models.TextField(blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["workspace", "-id"], name="audit_of_workspace"),
+            models.Index(fields=["caller_id", "-id"], name="audit_of_caller"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.caller} {self.subject}".strip()

@@ -1,0 +1,108 @@
+"""Requests that wait for the owner, and what the owner decided."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from trust.models.callers import Caller, CallerKey, Level
+
+
+class Review(models.Model):
+    """An inbound request that waits for the owner's decision, or waited for it."""
+
+    class State(models.TextChoices):
+        """What became of it. Pending is the only state from which the owner decides."""
+
+        PENDING = "pending", "Waiting for you"
+        ASKED = "asked", "Waiting for the caller"
+        APPROVED = "approved", "Approved"
+        REPLIED = "replied", "Replied"
+        DECLINED = "declined", "Declined"
+        EXPIRED = "expired", "Expired"
+        VOID = "void", "Void"
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="reviews")
+    # The A2A task that it is about: trust knows no tasks.
+    task = models.UUIDField(unique=True)
+    context_id = models.CharField(max_length=100, blank=True)
+    # The key that the request came with, where it came with one: revoked, the review is void.
+    key = models.ForeignKey(CallerKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    # The id of the skill asked for, `chat` for a plain request.
+    skill = models.CharField(max_length=64)
+    level = models.CharField(max_length=10, choices=Level.choices)
+    # The caller's words, and a line for each file.
+    request = models.TextField()
+    files = models.JSONField(default=list)
+    # What was said since: [{"from": "caller" | "owner", "text": …, "at": …}].
+    talk = models.JSONField(default=list)
+    summary = models.TextField(blank=True)
+    suggestion = models.TextField(blank=True)
+    # Asks the owner whether to handle such requests from now on.
+    offers_grant = models.BooleanField(default=False)
+    # Of exactly what would run. A decision names it, and counts for nothing else.
+    digest = models.CharField(max_length=64)
+    # Of the request alone: the same one sent again joins this review.
+    request_digest = models.CharField(max_length=64)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    # The owner's words: an instruction, the reply, the question, the reason.
+    decision_text = models.TextField(blank=True)
+    # Why it is void, or why it was put before the owner again.
+    note = models.TextField(blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+    # When the owner was told that it is about to expire.
+    warned_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["pending", "asked", "approved", "replied", "declined", "expired", "void"]),
+                name="review_state_listed",
+            ),
+            # The same request waits once; and how a new one finds it.
+            models.UniqueConstraint(
+                fields=["caller", "request_digest"], condition=Q(state="pending"), name="review_of_request_once"
+            ),
+        ]
+        indexes = [
+            # What waits: for the owner's page and for the sweep.
+            models.Index(fields=["expires_at"], condition=Q(state__in=["pending", "asked"]), name="review_waiting"),
+            models.Index(fields=["caller", "-id"], name="review_of_caller"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.caller}: {self.summary or self.request}"[:100]
+
+
+class Observation(models.Model):
+    """One decision of the owner about one request: what is learned from."""
+
+    class Decision(models.TextChoices):
+        """What the owner did."""
+
+        APPROVE = "approve", "Approved"
+        GRANT = "grant", "Approved and granted"
+        REPLY = "reply", "Replied"
+        ASK = "ask", "Asked back"
+        DECLINE = "decline", "Declined"
+
+    caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="observations")
+    review = models.ForeignKey(Review, on_delete=models.SET_NULL, null=True, related_name="observations")
+    task = models.UUIDField()
+    skill = models.CharField(max_length=64)
+    request = models.TextField()
+    decision = models.CharField(max_length=10, choices=Decision.choices)
+    # What the caller was answered in the owner's words, and what the owner told the assistant to do otherwise.
+    reply = models.TextField(blank=True)
+    edits = models.TextField(blank=True)
+    # The owner took it back: nothing is learned from it.
+    reversed_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["caller", "-id"], name="observation_of_caller")]
+
+    def __str__(self) -> str:
+        return f"{self.get_decision_display()}: {self.request}"[:100]
