@@ -69,6 +69,10 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["workspace", "-last_active_at"], name="session_recent_in_workspace"),
+            # Whether the owner is busy: of a workspace's many sessions, hardly any.
+            models.Index(
+                fields=["workspace"], condition=models.Q(busy_until__isnull=False), name="session_busy_in_workspace"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -172,6 +176,7 @@ class Notification(models.Model):
         MESSAGE = "message", "Message of a caller"
         REVIEW = "review", "Request to review"
         REPORT = "report", "Report of what was done"
+        DRAFT = "draft", "Draft of a skill"
         EXPIRING = "expiring", "Review about to expire"
         WARNING = "warning", "Warning"
 

@@ -8,8 +8,9 @@ from operator import or_
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.search import SearchQuery, SearchRank, SearchVector
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
-from volcanic.models import Memory, Notification, Turn, Workspace
+from volcanic.models import Memory, Notification, Turn, WorkingNote, Workspace
 from volcanic.runtime.base import PastTurn
 
 
@@ -65,5 +66,12 @@ def memories_of_source(*, workspace_id: int, source: str) -> int:
 
 
 def notifications_waiting(*, workspace_id: int, caller: str) -> int:
-    """Returns how many notifications out of a caller's turns the owner has not read yet."""
-    return Notification.objects.filter(workspace_id=workspace_id, caller=caller, read_at=None).count()
+    """Returns how many notes out of a caller's turns the owner has not read yet: what the assistant left by itself."""
+    unread = Notification.objects.filter(workspace_id=workspace_id, caller=caller, read_at=None)
+    return unread.filter(kind=Notification.Kind.NOTE).count()
+
+
+def notes_of(*, workspace_id: int, namespace: str) -> dict[str, str]:
+    """Returns the working notes of a namespace by their keys, without those whose time is over."""
+    rows = WorkingNote.objects.filter(workspace_id=workspace_id, namespace=namespace, expires_at__gt=timezone.now())
+    return dict(rows.order_by("key").values_list("key", "text"))

@@ -130,14 +130,14 @@ def test_on_the_running_product(api: Api, product: Product, workspace: Workspace
 
     told = 'tool: notify_owner {"text": "x is done"}\ntool: remember {"text": "x was asked for"}'
     assert _answer(api, told)[0] == "Remembered, marked as coming from friend."
-    notification = Notification.objects.get()
+    notification = Notification.objects.get(kind="note")
     assert (notification.text, notification.caller, notification.workspace) == ("x is done", "friend", workspace)
     assert notification.session is not None
     assert Memory.objects.get().source == f"a2a-{friend.caller.pk}"
 
     Workspace.objects.update(notify_owner=False)
     assert "notify_owner" in _answer(api, 'tool: notify_owner {"text": "again"}')[0]
-    assert Notification.objects.count() == 1
+    assert Notification.objects.filter(kind="note").count() == 1
 
 
 @pytest.mark.usefixtures("needs_sandbox")

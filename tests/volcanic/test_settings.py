@@ -106,7 +106,7 @@ def test_what_costs_seconds_is_not_imported_to_start_django(tmp_path: Path) -> N
         "django.setup()\n"
         "from django.core.management import call_command\n"
         "call_command('check')\n"
-        "print([name for name in ('pydantic_ai', 'a2a', 'openai') if name in sys.modules])",
+        "print([name for name in ('pydantic_ai', 'a2a', 'openai', 'apprise') if name in sys.modules])",
         DJANGO_SETTINGS_MODULE="volcanic.settings",
         VOLCANIC_VAR=str(tmp_path),
     )

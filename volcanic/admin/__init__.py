@@ -5,8 +5,8 @@ base.py: who sees which rows, no full counts. dashboard.py: the first page. The 
 
 from django.contrib import admin
 
-from volcanic.admin import notifications, sessions, users, workspaces
+from volcanic.admin import deliveries, notifications, sessions, users, workspaces
 
-__all__ = ["notifications", "sessions", "users", "workspaces"]
+__all__ = ["deliveries", "notifications", "sessions", "users", "workspaces"]
 
 admin.site.index_title = "Overview"

@@ -1,4 +1,4 @@
-"""The first page of the admin: figures and lists that the packages above put here.
+"""The first page of the admin: sections, figures and lists that the packages above put here.
 
 They register functions, because this package knows none of their tables.
 """
@@ -36,8 +36,23 @@ class Listing:
     rows: Sequence[Sequence[Any]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page with a template of its own, which finds `context` as `section`."""
+
+    template: str
+    context: dict[str, Any]
+
+
+_sections: list[Callable[[HttpRequest], Section | None]] = []
 _cards: list[Callable[[HttpRequest], Card]] = []
 _listings: list[Callable[[HttpRequest], Listing]] = []
+
+
+def register_section(section: Callable[[HttpRequest], Section | None]) -> Callable[[HttpRequest], Section | None]:
+    """Puts a section above everything else on the first page, whenever it returns one."""
+    _sections.append(section)
+    return section
 
 
 def register_card(card: Callable[[HttpRequest], Card]) -> Callable[[HttpRequest], Card]:
@@ -59,8 +74,9 @@ def capped_count(rows: QuerySet[Any]) -> str:
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Adds the cards and listings for whoever has a workspace. Named by the UNFOLD setting."""
+    """Adds the sections, cards and listings for whoever has a workspace. Named by the UNFOLD setting."""
     if is_owner(request):
+        context["sections"] = [found for section in _sections if (found := section(request)) is not None]
         context["cards"] = [card(request) for card in _cards]
         context["listings"] = [listing(request) for listing in _listings]
     return context

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, task_url
 from volcanic.admin.dashboard import Card, capped_count, register_card
 from volcanic.models import Memory, Notification
 from volcanic.services import memories_adopt, notifications_mark_read
@@ -21,13 +21,31 @@ class NotificationAdmin(OwnedAdmin):
 
     owner_lookup = "workspace__owner"
     can_delete = True
-    list_display = ("line", "shown_state", "caller", "workspace", "created")
-    list_filter = (("read_at", admin.EmptyFieldListFilter), "caller", ("workspace", OwnRelatedFilter), "created_at")
+    list_display = ("line", "shown_state", "kind", "urgent", "caller", "workspace", "created", "told")
+    list_filter = (
+        ("read_at", admin.EmptyFieldListFilter),
+        "kind",
+        "urgent",
+        "caller",
+        ("workspace", OwnRelatedFilter),
+        "created_at",
+    )
     list_select_related = ("workspace",)
-    search_fields = ("text", "caller")
+    search_fields = ("text", "caller", "=task")
     ordering = (F("read_at").desc(nulls_first=True), "-id")
     actions = ("mark_read",)
-    fields = ("full_text", "caller", "session_link", "workspace", "created_at", "read_at")
+    fields = (
+        "full_text",
+        "kind",
+        "urgent",
+        "caller",
+        "task_link",
+        "session_link",
+        "workspace",
+        "created_at",
+        "delivered_at",
+        "read_at",
+    )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -49,10 +67,23 @@ class NotificationAdmin(OwnedAdmin):
         """When the assistant left it."""
         return moment(obj.created_at)
 
+    @display(description="Told", empty_value="—")
+    def told(self, obj: Notification) -> str | None:
+        """When it was told, in the owner's session and to their channels."""
+        return moment(obj.delivered_at) or None
+
     @display(description="Text")
     def full_text(self, obj: Notification) -> str:
         """All of it, with its lines. It may be a caller's words."""
         return format_html('<div class="volcanic-text">{}</div>', obj.text)
+
+    @display(description="Task", empty_value="—")
+    def task_link(self, obj: Notification) -> str | None:
+        """Leads to what was done, or is to be decided, as far as tasks have a page."""
+        if obj.task is None:
+            return None
+        url = task_url(obj.task)
+        return format_html('<a href="{}">{}</a>', url, obj.task) if url else str(obj.task)
 
     @display(description="Conversation")
     def session_link(self, obj: Notification) -> str:

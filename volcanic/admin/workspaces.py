@@ -1,15 +1,49 @@
-"""Workspaces: what the agent card says, and where the folder is."""
+"""Workspaces: what the agent card says, where the folder is, and where notifications go."""
 
-from typing import Any
+import logging
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import ForeignKey, Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern
 
+from volcanic.acting import current
 from volcanic.admin.base import OwnedAdmin, display, is_superuser
+from volcanic.channels import channel_lines, channel_send_aside, channel_shown, channels_check
 from volcanic.models import Workspace
-from volcanic.services import workspace_create
+from volcanic.services import workspace_create, workspace_set_channels
+
+if TYPE_CHECKING:
+    _WorkspaceForm = forms.ModelForm[Workspace]
+else:
+    _WorkspaceForm = forms.ModelForm
+
+logger = logging.getLogger(__name__)
+
+TEST_SECONDS = 15.0
+CHANNELS, REMOVE = "new_channels", "remove_channels"
+
+
+class WorkspaceForm(_WorkspaceForm):
+    """A workspace. Its channels hold tokens and passwords: they go in here and never come out again."""
+
+    new_channels = forms.CharField(
+        label="New channels",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "autocomplete": "off", "spellcheck": "false"}),
+        help_text="Apprise URLs, one a line, in place of all channels there are now. Empty: they stay.",
+    )
+    remove_channels = forms.BooleanField(label="Remove all channels", required=False)
+
+    def clean_new_channels(self) -> str:
+        """Returns the addresses, all of which can be used."""
+        return "\n".join(channels_check(self.cleaned_data[CHANNELS]))
 
 
 @admin.register(Workspace)
@@ -18,6 +52,8 @@ class WorkspaceAdmin(OwnedAdmin):
 
     owner_lookup = "owner"
     can_change = True
+    form = WorkspaceForm
+    change_form_outer_after_template = "admin/volcanic/channels.html"
     list_display = ("slug", "owner", "card_name", "updated_at")
     list_select_related = ("owner",)
     search_fields = ("slug", "card_name")
@@ -30,6 +66,7 @@ class WorkspaceAdmin(OwnedAdmin):
             (None, {"fields": ("slug", "owner" if is_superuser(request) else "owner_name", "folder")}),
             ("Agent card", card),
             ("Callers' turns", {"fields": ("notify_owner",)}),
+            ("Being told", {"fields": ("channels", CHANNELS, REMOVE), "description": "Where notifications go."}),
             ("Times", {"fields": ("created_at", "updated_at")}),
         )
 
@@ -39,7 +76,7 @@ class WorkspaceAdmin(OwnedAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Workspace | None = None) -> tuple[str, ...]:
         """The slug names the folder and stays; the owner is a superuser's to change."""
-        fixed = ("folder", "created_at", "updated_at", "owner_name")
+        fixed = ("folder", "channels", "created_at", "updated_at", "owner_name")
         return fixed if obj is None else ("slug", *fixed)
 
     def formfield_for_foreignkey(self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
@@ -59,10 +96,52 @@ class WorkspaceAdmin(OwnedAdmin):
         """Where AGENTS.md, PERSONA.md, MEMORY.md and the inbox are."""
         return str(obj.path) if obj.slug else "Made with the workspace."
 
+    @display(description="Channels")
+    def channels(self, obj: Workspace) -> str:
+        """Where notifications go, without tokens and passwords."""
+        return ", ".join(map(channel_shown, channel_lines(obj.notify_urls))) or "None: notifications wait here only."
+
+    def panels(self, request: HttpRequest, obj: Workspace) -> dict[str, Any]:
+        """Returns how many channels there are to be tried."""
+        return {"channels": len(channel_lines(obj.notify_urls))}
+
+    def get_urls(self) -> list[URLPattern]:
+        """Adds what the button posts to."""
+        return [self.post_path("send-test", "send_test", self._send_test), *super().get_urls()]
+
+    def _send_test(self, request: HttpRequest, workspace: Workspace) -> HttpResponse:
+        """Sends a text to each channel, all at once, and shows what became of each within TEST_SECONDS."""
+        title = workspace.card_name or settings.CARD_NAME
+        sending = [
+            (channel_shown(url), channel_send_aside(url, title, "This is a test. Your assistant reaches you here."))
+            for url in channel_lines(workspace.notify_urls)
+        ]
+        wait([future for _, future in sending], timeout=TEST_SECONDS)
+        for shown, future in sending:
+            error = _outcome(future)
+            tell = messages.error if error else messages.success
+            tell(request, f"{shown}: {error or 'delivered.'}")
+        logger.info("%s tried %s channels of workspace %s", current().name, len(sending), workspace.pk)
+        self.log_change(request, workspace, "Sent a test.")
+        return redirect("admin:volcanic_workspace_change", workspace.pk)
+
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
         """Makes a workspace with its folder; of an existing one, writes what was changed."""
         if not change:
             made = workspace_create(slug=obj.slug, owner=obj.owner)
             obj.pk, obj._state.adding = made.pk, False
-        if form.changed_data:
-            obj.save(update_fields=[*(set(form.changed_data) - {"slug"}), "updated_at"])
+        if changed := set(form.changed_data) - {"slug", CHANNELS, REMOVE}:
+            obj.save(update_fields=[*changed, "updated_at"])
+        channels = form.cleaned_data.get(CHANNELS) or ""
+        if channels or form.cleaned_data.get(REMOVE):
+            workspace_set_channels(workspace=obj, text=channels)
+
+
+def _outcome(future: "Future[str]") -> str:
+    """Returns what went wrong with a text that was sent, "" if nothing did."""
+    try:
+        return future.result(timeout=0)
+    except TimeoutError:
+        return f"no answer within {TEST_SECONDS:g} seconds."
+    except RuntimeError as error:
+        return f"sending failed: {error}."

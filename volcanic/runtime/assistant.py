@@ -13,7 +13,7 @@ import typing
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 from uuid import uuid4
 
 import pydantic_ai
@@ -71,6 +71,10 @@ MAX_REASON = 500
 # Model requests in one turn: a model that calls tools in circles ends here.
 MAX_REQUESTS = 50
 TOOL_RETRIES = 2
+# For one structured output: the first try, and another if that does not fit.
+WRITE_REQUESTS = 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +87,14 @@ class AssistantRunner:
     """Runs turns with pydantic-ai. As an async context manager it closes its connections to the provider at the end."""
 
     def __init__(self, model: str | None = None) -> None:
+        self._model = _make_model(model or settings.MODEL)
         self._agent: Agent[_Deps, str | DeferredToolRequests] = Agent(
-            _make_model(model or settings.MODEL),
+            self._model,
             name="volcanic",
             deps_type=_Deps,
             output_type=[str, DeferredToolRequests],
             retries={"tools": TOOL_RETRIES},
-            model_settings=ModelSettings(max_tokens=settings.MODEL_MAX_TOKENS),
+            model_settings=_settings(),
         )
 
     async def __aenter__(self) -> Self:
@@ -103,7 +108,7 @@ class AssistantRunner:
 
     async def run(self, turn: Turn, sink: Sink) -> Outcome:
         """Runs `turn` on the model and returns how it ended."""
-        instructions = await asyncio.to_thread(system_prompt, turn.workspace)
+        instructions = await asyncio.to_thread(system_prompt, turn.workspace, turn.instructions)
         history = build_history(turn)
         prompt = clean_text(turn.prompt)
         open_calls = _open_calls(history) if turn.answers else []
@@ -135,6 +140,16 @@ class AssistantRunner:
             return _asked(result.output, new)
         return await _completed(answer, result.output, new, cut=result.response.finish_reason == "length")
 
+    async def write(self, *, instructions: str, prompt: str, output: type[T]) -> T:
+        """Returns the model's structured output; see `volcanic.runtime.base.Writer`."""
+        try:
+            writing = Agent(self._model, output_type=output, instructions=instructions, model_settings=_settings())
+            result = await writing.run(clean_text(prompt), usage_limits=UsageLimits(request_limit=WRITE_REQUESTS))
+        except AgentRunError as error:
+            logger.warning("the model wrote nothing that fits: %s: %s", type(error).__name__, redact(str(error)))
+            raise TurnFailedError(_explain(error)) from error
+        return result.output
+
 
 def build_history(turn: Turn) -> list[ModelMessage]:
     """Returns the session's past messages for the model.
@@ -165,6 +180,10 @@ def _asking(chunks: Sequence[Sequence[ModelMessage]], messages: Sequence[ModelMe
         if any(call.tool_call_id in answered for call in _open_calls(chunks[index])):
             return index
     return None
+
+
+def _settings() -> ModelSettings:
+    return ModelSettings(max_tokens=settings.MODEL_MAX_TOKENS)
 
 
 def _make_model(name: str) -> Model:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 
 class TurnState(StrEnum):
@@ -105,6 +105,20 @@ class Outcome:
 
 class TurnFailedError(Exception):
     """The turn failed in a way the other side may be told: its text, redacted, becomes the task's status message."""
+
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """What a runner with a model can do besides running turns."""
+
+    async def write(self, *, instructions: str, prompt: str, output: type[T]) -> T:
+        """Returns what the model makes of `prompt` in the form of `output`, a pydantic model or a dataclass.
+
+        Without tools and outside any session. Raises TurnFailedError when the model fails, or its output does not fit.
+        """
 
 
 class Runner(Protocol):

@@ -4,10 +4,13 @@ What a tool reads and what it changes are sets of these words, so that policy ca
 
     workspace   the workspace's files, as far as the turn may see them (MEMORY.md is one of them)
     memory      what was remembered: MEMORY.md and the rows of the memory table
+    skills      what callers can be granted
     caller      what the other side of the conversation is shown
     owner       what the owner is shown outside of the conversation
     processes   programs are run
     network     other hosts are reached
+    skills      what callers can be granted
+    working     the notes that are kept for a while, of the turn's own request
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,8 +27,8 @@ from volcanic.runtime.base import Inbound, Sink
 REQUEST_INPUT = "request_input"
 
 WORKSPACE, MEMORY, CALLER, OWNER = "workspace", "memory", "caller", "owner"
-PROCESSES, NETWORK = "processes", "network"
-EVERYTHING = frozenset({WORKSPACE, MEMORY, CALLER, OWNER, PROCESSES, NETWORK})
+PROCESSES, NETWORK, WORKING, SKILLS = "processes", "network", "working", "skills"
+EVERYTHING = frozenset({WORKSPACE, MEMORY, CALLER, OWNER, PROCESSES, NETWORK, WORKING, SKILLS})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +120,12 @@ def get(names: Iterable[str]) -> list[Tool]:
     if unknown := [name for name in wanted if name not in _tools]:
         raise LookupError(f"no such tool: {', '.join(unknown)}")
     return [_tools[name] for name in wanted]
+
+
+def touched(name: str) -> frozenset[str]:
+    """Returns what the tool `name` changes; nothing for one that is not registered."""
+    tool = _tools.get(name)
+    return tool.changes if tool else frozenset()
 
 
 def known() -> frozenset[str]:

@@ -43,6 +43,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "volcanic.middleware.PresenceMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -114,10 +115,15 @@ UNFOLD: dict[str, Any] = {
             {
                 "items": [
                     _link("Overview", "dashboard", "index", "is_owner"),
+                    {
+                        **_link("Reviews", "inbox", "trust_review_changelist", "is_owner"),
+                        "badge": "trust.reviews_admin.waiting_badge",
+                    },
                     _link("Tasks", "task", "a2a_server_task_changelist", "is_owner"),
                     _link("Webhooks", "webhook", "a2a_server_pushconfig_changelist", "is_owner"),
                     _link("Sessions", "forum", "volcanic_session_changelist", "is_owner"),
                     _link("Notifications", "notifications", "volcanic_notification_changelist", "is_owner"),
+                    _link("Deliveries", "outgoing_mail", "volcanic_notificationdelivery_changelist", "is_owner"),
                     _link("Memories", "lightbulb", "volcanic_memory_changelist", "is_owner"),
                 ]
             },
@@ -129,6 +135,9 @@ UNFOLD: dict[str, Any] = {
                     _link("Skills", "extension", "trust_skill_changelist", "is_owner"),
                     _link("Grants", "verified_user", "trust_grant_changelist", "is_owner"),
                     _link("Identities", "badge", "trust_calleridentity_changelist", "is_owner"),
+                    _link("Decisions", "gavel", "trust_observation_changelist", "is_owner"),
+                    _link("Drafts", "draft", "trust_skilldraft_changelist", "is_owner"),
+                    _link("Audit", "history", "trust_auditentry_changelist", "is_owner"),
                     _link("Refused calls", "block", "trust_refusedcall_changelist", "is_superuser"),
                 ],
             },

@@ -43,7 +43,10 @@ LOGGING: dict[str, Any] = {
             ],
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structlog"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "structlog"},
+        "nowhere": {"class": "logging.NullHandler"},
+    },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL or "INFO"},
     "loggers": {
         "django.server": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
@@ -52,6 +55,11 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
+        # These log addresses of the owner's channels, which hold tokens; volcanic.channels says what went wrong.
+        "apprise": {"handlers": ["nowhere"], "level": "WARNING", "propagate": False},
+        "urllib3": {"level": "ERROR"},
+        "requests_oauthlib": {"level": "ERROR"},
+        "oauthlib": {"level": "ERROR"},
         "celery.app.trace": {"level": "WARNING"},  # "Task … succeeded" twice for every turn
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},

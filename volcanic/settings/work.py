@@ -26,15 +26,29 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "a2a_server.tasks.run_turn": {"queue": "turns"},
+    # They ask a model, as turns do.
+    "trust.tasks.learn": {"queue": "turns"},
+    "trust.tasks.learn_all": {"queue": "turns"},
+    "trust.tasks.preview": {"queue": "turns"},
     "a2a_server.tasks.deliver": {"queue": "push"},
+    "volcanic.tasks.deliver": {"queue": "push"},
 }
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # A sweep that comes late is worthless, the next one does its work: `expires`.
     "sweep-tasks": {"task": "a2a_server.tasks.sweep", "schedule": 2.0, "options": {"expires": 10}},
+    # Makes up for lost messages: each decision has its caller learned about at once.
+    "learn": {"task": "trust.tasks.learn_all", "schedule": 600.0, "options": {"expires": 600}},
+    "sweep-reviews": {"task": "trust.tasks.sweep", "schedule": 10.0, "options": {"expires": 20}},
     # At night, UTC. One that no worker takes within the day is made up for by the next.
     "prune": {
         "task": "a2a_server.tasks.prune",
         "schedule": crontab(hour="3", minute="17"),
+        "options": {"expires": 80000},
+    },
+    "tell-owners": {"task": "volcanic.tasks.tell", "schedule": 5.0, "options": {"expires": 10}},
+    "prune-notices": {
+        "task": "volcanic.tasks.prune",
+        "schedule": crontab(hour="3", minute="37"),
         "options": {"expires": 80000},
     },
 }
@@ -48,6 +62,11 @@ SHUTDOWN_GRACE_SECONDS: int = env.int("SHUTDOWN_GRACE_SECONDS", 20, validate=at_
 RUNNER: str = env.str("RUNNER", "volcanic.runtime.assistant.AssistantRunner")
 MODEL: str = env.str("MODEL", "faux")
 MODEL_MAX_TOKENS: int = env.int("MODEL_MAX_TOKENS", 8192, validate=at_least(1))
+
+# An owner who did nothing for so long is told what waits for them.
+IDLE_SECONDS: int = env.int("IDLE_SECONDS", 120, validate=at_least(0))
+# How long a working note is kept.
+WORKING_MEMORY_SECONDS: int = env.int("WORKING_MEMORY_SECONDS", 86400, validate=at_least(1))
 
 # The tool `bash`. `unsafe`: the owner's own turns run it as the worker's user, with all that this user may do.
 OWNER_BASH: str = env.str("OWNER_BASH", "sandbox", validate=validate.OneOf(["sandbox", "unsafe"]))

@@ -6,8 +6,8 @@ rules.py says what a turn may see and change; paths.py opens files accordingly, 
 
 def register_tools() -> None:
     """Makes the tools known. Imports nothing that takes long."""
-    from volcanic.runtime.tools import CALLER, MEMORY, NETWORK, OWNER, PROCESSES, WORKSPACE, register
-    from volcanic.toolbox import files, memory, notify, send, shell
+    from volcanic.runtime.tools import CALLER, MEMORY, NETWORK, OWNER, PROCESSES, WORKING, WORKSPACE, register
+    from volcanic.toolbox import files, memory, notify, send, shell, working
 
     register("read_file", files.read_file, reads={WORKSPACE})
     register("list_files", files.list_files, reads={WORKSPACE})
@@ -21,3 +21,5 @@ def register_tools() -> None:
     changes = {WORKSPACE, PROCESSES} | beyond
     register("bash", shell.bash, reads={WORKSPACE} | beyond, changes=changes, offered=shell.offered)
     register(notify.NOTIFY_OWNER, notify.notify_owner, changes={OWNER}, offered=notify.offered)
+    register("read_working_memory", working.read_working_memory, reads={WORKING}, offered=working.offered)
+    register("write_working_memory", working.write_working_memory, changes={WORKING}, offered=working.offered)

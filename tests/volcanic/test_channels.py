@@ -1,0 +1,145 @@
+"""The owner's channels: which addresses are taken, how they are shown, and texts that are really sent."""
+
+import logging
+import threading
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from tests.product import free_port
+from tests.receiver import Receiver
+from tests.volcanic.channel_servers import MailServer
+from volcanic.channels import channel_lines, channel_send, channel_send_aside, channel_shown, channels_check
+from volcanic.models import Workspace
+from volcanic.services import workspace_set_channels
+
+TOKEN = "ABCdefghijkl_mnopqrstuvwxyz-1234567"
+
+
+def _http(receiver: Receiver, path: str = "/hooks/SECRET-PATH", **options: str) -> str:
+    query = "".join(f"&{name}={value}" for name, value in options.items())
+    return f"{receiver.url.replace('http', 'json', 1)}{path}?method=post{query}"
+
+
+def test_lines() -> None:
+    assert channel_lines(None) == []
+    assert channel_lines(" a://b \n\n# a note\r\nc://d") == ["a://b", "c://d"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"tgram://123456789:{TOKEN}/12345/", "Telegram (tgram://1...7)"),
+        ("json://olivia:secret-word@192.0.2.1:81/SECRET-PATH?+X-Token=secret-word", "JSON (json://192.0.2.1:81)"),
+        ("mailtos://olivia:secret-word@mail.example.com", "E-Mail (mailtos://mail.example.com)"),
+        ("ntfys://tk_secret-word@ntfy.example.com/topic", "ntfy (ntfys://ntfy.example.com)"),
+        (f"slack://T1JJ3T3L2/A1BRTD4JD/{TOKEN[:24].replace('_', 'x')}/#general", "Slack (slack://T...2)"),
+        (f"https://discord.com/api/webhooks/4174216298/{TOKEN}", "Discord (discord://4...8)"),
+        ("what-was-an-address://once", "A channel that is no longer known"),
+    ],
+)
+def test_channels_are_shown_without_secrets(url: str, shown: str) -> None:
+    assert channel_shown(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("secret-word", "no address that Apprise knows"),
+        ("secret-word://x", "no address that Apprise knows"),
+        ("slack://secret-word", "incomplete, or needs software"),
+        ("xmpp://olivia:secret-word@192.0.2.1", "incomplete, or needs software"),
+        ("syslog://", "on the server itself"),
+        ("dbus://", "on the server itself"),
+        ("gnome://", "on the server itself"),
+        ("windows://", "on the server itself"),
+        ("macosx://", "on the server itself"),
+        (f"discord://4174216298/{TOKEN}?template=/etc/passwd", "names a file"),
+        ("fcm://project/device?keyfile=/etc/passwd", "names a file"),
+    ],
+)
+def test_what_can_not_be_a_channel(url: str, problem: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ValidationError, match=f"Line 3: .*{problem}") as raised:
+        channels_check(f"json://192.0.2.1\n\n{url}")
+    assert not {"secret-word", TOKEN, "passwd"} & {word for word in str(raised.value).split("/")}
+    assert "secret" not in str(raised.value)
+    assert "Line 1" not in str(raised.value)
+    assert TOKEN not in caplog.text
+
+
+def test_not_too_many() -> None:
+    assert len(channels_check("json://192.0.2.1\n" * 10)) == 10
+    with pytest.raises(ValidationError, match="10 channels at most"):
+        channels_check("json://192.0.2.1\n" * 11)
+
+
+@pytest.mark.django_db
+def test_channels_of_a_workspace(workspace: Workspace) -> None:
+    assert workspace_set_channels(workspace=workspace, text="# home\njson://192.0.2.1\n\nxml://192.0.2.2") == 2
+    workspace.refresh_from_db()
+    assert workspace.notify_urls == "json://192.0.2.1\nxml://192.0.2.2"
+    with pytest.raises(ValidationError):
+        workspace_set_channels(workspace=workspace, text="syslog://")
+    assert workspace_set_channels(workspace=workspace, text="") == 0
+    workspace.refresh_from_db()
+    assert workspace.notify_urls is None
+
+
+def test_mail_is_sent() -> None:
+    with MailServer() as mail:
+        for url in (mail.url, f"{mail.url}&format=html"):
+            assert channel_send(url, "Volcanic assistant", "1. a <b>caller</b>: *hi*\n2. more & more") == ""
+    text, html = mail.received
+    assert (text["Subject"], "olivia@example.com" in text["To"]) == ("Volcanic assistant", True)
+    assert text.get_content().splitlines() == ["1. a <b>caller</b>: *hi*", "2. more & more"]
+    # A caller's words stay text.
+    body = html.get_body(("html",))
+    assert body is not None
+    assert "&lt;b&gt;caller&lt;/b&gt;" in body.get_content()
+
+
+def test_http_is_sent() -> None:
+    with Receiver() as receiver:
+        assert channel_send(_http(receiver), "title", "text") == ""
+    (request,) = receiver.received
+    assert request.path.startswith("/hooks/SECRET-PATH")
+    assert (request.json["title"], request.json["message"]) == ("title", "text")
+
+
+def test_a_failure_tells_nothing_of_the_address(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with Receiver(lambda _request, _number: 503) as receiver:
+        error = channel_send(_http(receiver, path="/notification/SECRET-PATH"), "t", "x")
+    assert error.startswith("Failed to send JSON POST …: ")
+    assert error.endswith("error=503.")
+    closed = free_port()
+    for url in (
+        f"json://o:secret-word@127.0.0.1:{closed}/SECRET-PATH",
+        f"mailto://127.0.0.1:{closed}?from=a@b.example",
+    ):
+        error = channel_send(url, "t", "x")
+        assert "onnection error" in error
+        assert "SECRET-PATH" not in error + caplog.text
+        assert "secret-word" not in error + caplog.text
+    assert "can be used" in channel_send("syslog://", "t", "x")
+
+
+def test_who_waits_can_stop_waiting() -> None:
+    with Receiver(lambda _request, _number: None) as receiver:
+        hanging = channel_send_aside(_http(receiver, rto="60"), "t", "x")
+        with pytest.raises(TimeoutError):
+            hanging.result(timeout=0.2)
+        assert not hanging.cancel()
+        with Receiver() as other:
+            assert channel_send_aside(_http(other), "t", "x").result(timeout=10) == ""
+    assert hanging.result(timeout=10)  # the server is gone, and that is told
+
+
+def test_there_is_a_limit_to_what_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("volcanic.channels._sending", threading.BoundedSemaphore(1))
+    with Receiver(lambda _request, _number: None) as receiver:
+        hanging = channel_send_aside(_http(receiver, rto="60"), "t", "x")
+        assert "Too much" in channel_send_aside(_http(receiver), "t", "x").result(timeout=1)
+    hanging.result(timeout=10)
+    with Receiver() as receiver:
+        assert channel_send_aside(_http(receiver), "t", "x").result(timeout=10) == ""
