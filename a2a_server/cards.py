@@ -1,4 +1,4 @@
-"""The agent cards: a minimal public one, and an extended one for each workspace and caller. Built fresh."""
+"""The agent cards: a public one, and an extended one for each workspace and caller. Built fresh."""
 
 import hashlib
 import json
@@ -8,14 +8,16 @@ from email.utils import format_datetime, parsedate_to_datetime
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import a2a_pb2
 from django.conf import settings
-from google.protobuf.json_format import MessageToDict
+from django.db.models import Q, QuerySet
+from google.protobuf.json_format import MessageToDict, ParseDict
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
 import volcanic
 from a2a_server.envelope import V03, V1
 from a2a_server.wire import INPUT_MODES, OUTPUT_MODES
-from trust.models import CHAT, Skill
+from trust.identity.schemes import security_schemes
+from trust.models import CHAT, NOTIFY_USER, Grant, Skill
 from trust.selectors import AuthenticatedCaller
 from volcanic.models import Workspace
 from volcanic.runtime.prompt import persona_line
@@ -35,6 +37,7 @@ def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) ->
         (JSONRPC_PATH, "JSONRPC", V03),
         (REST_03_PATH, "HTTP+JSON", V03),
     ]
+    schemes = {name: ParseDict(scheme, a2a_pb2.SecurityScheme()) for name, scheme in security_schemes().items()}
     return a2a_pb2.AgentCard(
         name=name,
         description=description,
@@ -46,49 +49,57 @@ def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) ->
         capabilities=a2a_pb2.AgentCapabilities(
             streaming=True, push_notifications=settings.PUSH_ENABLED, extended_agent_card=True
         ),
-        security_schemes={
-            "apiKey": a2a_pb2.SecurityScheme(
-                api_key_security_scheme=a2a_pb2.APIKeySecurityScheme(location="header", name="X-API-Key")
-            ),
-            "bearer": a2a_pb2.SecurityScheme(http_auth_security_scheme=a2a_pb2.HTTPAuthSecurityScheme(scheme="Bearer")),
-        },
-        security_requirements=[
-            a2a_pb2.SecurityRequirement(schemes={"apiKey": a2a_pb2.StringList()}),
-            a2a_pb2.SecurityRequirement(schemes={"bearer": a2a_pb2.StringList()}),
-        ],
+        security_schemes=schemes,
+        security_requirements=[a2a_pb2.SecurityRequirement(schemes={name: a2a_pb2.StringList()}) for name in schemes],
         default_input_modes=INPUT_MODES,
         default_output_modes=OUTPUT_MODES,
         skills=skills,
     )
 
 
-def _skill(skill: Skill) -> a2a_pb2.AgentSkill:
-    return a2a_pb2.AgentSkill(
-        id=skill.slug, name=skill.name, description=skill.description, tags=skill.tags, examples=skill.examples
-    )
+def _skills(rows: QuerySet[Skill]) -> list[a2a_pb2.AgentSkill]:
+    """Returns one skill for each id, the one that had it first: the built-in ones in front, then by id."""
+    by_id: dict[str, Skill] = {}
+    for row in sorted(rows.order_by("id"), key=_is_own):
+        by_id.setdefault(row.slug, row)
+    ordered = sorted(by_id.values(), key=lambda row: (_is_own(row), row.slug))
+    return [
+        a2a_pb2.AgentSkill(
+            id=row.slug,
+            name=row.name,
+            description=row.description,
+            tags=row.tags,
+            examples=row.examples,
+            input_modes=row.input_modes,
+            output_modes=row.output_modes,
+        )
+        for row in ordered
+    ]
+
+
+def _is_own(skill: Skill) -> bool:
+    return skill.workspace_id is not None
 
 
 def public_card() -> a2a_pb2.AgentCard:
-    """Returns the card that anybody may read: from settings alone, nothing of any workspace."""
-    skills = Skill.objects.filter(workspace=None, slug=CHAT)
-    return _base_card(settings.CARD_NAME, settings.CARD_DESCRIPTION, [_skill(skill) for skill in skills])
+    """Returns the card that anybody may read: name and description are the settings', of workspaces there is nothing
+    but the skills that owners advertise, in no connection with them."""
+    advertised = Skill.objects.filter(enabled=True, advertised=True)
+    return _base_card(settings.CARD_NAME, settings.CARD_DESCRIPTION, _skills(advertised))
 
 
 def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
     """Returns the caller's card (3.1.11): the workspace's name and description, and the skills granted to the caller.
 
-    `chat` is always among them: anybody may ask in plain words, whatever then comes of it.
+    `chat` and `notify-user` are always among them: anybody may ask in plain words, whatever then comes of it, and
+    leave the owner word.
     """
     workspace = Workspace.objects.get(pk=caller.workspace_id)
-    skills = Skill.objects.filter(grants__caller_id=caller.id, enabled=True) | Skill.objects.filter(
-        workspace=None, slug=CHAT
-    )
+    everybodys = Q(workspace=None, slug__in=(CHAT, NOTIFY_USER))
+    granted = Q(pk__in=Grant.objects.filter(caller_id=caller.id).values("skill_id"), enabled=True)
     description = workspace.card_description or persona_line(workspace.path) or settings.CARD_DESCRIPTION
-    return _base_card(
-        workspace.card_name or settings.CARD_NAME,
-        description,
-        [_skill(skill) for skill in skills.distinct().order_by("id")],
-    )
+    skills = _skills(Skill.objects.filter(everybodys | granted))
+    return _base_card(workspace.card_name or settings.CARD_NAME, description, skills)
 
 
 def card_response(card: a2a_pb2.AgentCard, headers: Headers, *, private: bool) -> Response:

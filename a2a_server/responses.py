@@ -2,9 +2,12 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from starlette.responses import Response
+
+from trust.identity.schemes import security_schemes
 
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
@@ -91,7 +94,7 @@ def fault_response(
 ) -> Response:
     """Returns the answer to a faulty request, in REST's shape or JSON-RPC's."""
     if fault is UNAUTHENTICATED:
-        headers = {**(headers or {}), "WWW-Authenticate": 'Bearer realm="a2a", ApiKey realm="a2a", header="X-API-Key"'}
+        headers = {**(headers or {}), "WWW-Authenticate": _challenge()}
     details: list[dict[str, Any]] = [{"@type": ERROR_INFO, "reason": fault.reason, "domain": DOMAIN, "metadata": {}}]
     if fault.retry_after:
         headers = {**(headers or {}), "Retry-After": str(fault.retry_after)}
@@ -105,6 +108,16 @@ def fault_response(
         "error": {"code": fault.code, "message": fault.message, "data": details},
     }
     return json_response(body, status=fault.status if fault.http else 200, rest=False, headers=headers)
+
+
+@cache
+def _challenge() -> str:
+    """Returns what would let the caller in, as far as HTTP has words for it: a header of keys, or a bearer token."""
+    schemes = security_schemes().values()
+    keys = [scheme["apiKeySecurityScheme"]["name"] for scheme in schemes if "apiKeySecurityScheme" in scheme]
+    bearer = len(keys) < len(schemes) or not schemes
+    challenges = ['Bearer realm="a2a"'] if bearer else []
+    return ", ".join([*challenges, *(f'ApiKey realm="a2a", header="{name}"' for name in keys)])
 
 
 def json_response(body: Any, *, status: int = 200, rest: bool, headers: dict[str, str] | None = None) -> Response:

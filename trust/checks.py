@@ -1,4 +1,4 @@
-"""System checks of who is let in."""
+"""System checks of who is let in, and of what may answer."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
+
+from trust import handlers
 
 
 @register()
@@ -25,4 +27,16 @@ def verifiers_can_be_made(**_kwargs: Any) -> list[CheckMessage]:
                     id="trust.E001",
                 )
             )
+    return errors
+
+
+@register()
+def handlers_can_be_called(**_kwargs: Any) -> list[CheckMessage]:
+    """trust.E002: every handler of SKILL_HANDLERS is there and is an async function of a turn and a sink."""
+    errors: list[CheckMessage] = []
+    for path in settings.SKILL_HANDLERS:
+        try:
+            handlers.handler(path)
+        except ImproperlyConfigured as error:
+            errors.append(Error(f"SKILL_HANDLERS: {error}", hint="See docs/skills.md.", id="trust.E002"))
     return errors

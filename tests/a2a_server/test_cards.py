@@ -1,14 +1,28 @@
 """The agent cards."""
 
+from typing import Any
+
 import httpx
 import pytest
 
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
-from trust.services import grant_add
+from trust.models import Skill
+from trust.services import grant_add, grant_revoke, skill_create, skill_set_enabled
 from volcanic.models import Workspace
 
 PUBLIC = "/.well-known/agent-card.json"
+
+
+def ids(card: dict[str, Any]) -> list[str]:
+    """Returns the ids of a card's skills, in order."""
+    return [skill["id"] for skill in card["skills"]]
+
+
+def skill(workspace: Workspace, slug: str, **fields: Any) -> Skill:
+    """Makes a skill whose texts name its workspace."""
+    text = f"{slug} of {workspace.slug}"
+    return skill_create(workspace=workspace, slug=slug, name=text, description=text, **fields)
 
 
 @pytest.fixture
@@ -18,12 +32,12 @@ def card(product: Product, transactional_db: None) -> httpx.Response:
 
 
 def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: Product, workspace: Workspace) -> None:
-    """B89, B91: nothing of a workspace; addresses from PUBLIC_URL, whatever Host says."""
+    """B89, B91: nothing of a workspace but what it advertises; addresses from PUBLIC_URL, whatever Host says."""
     spoofed = httpx.get(product.url + PUBLIC, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
     assert spoofed.json() == card.json()
     body = card.json()
     assert all(interface["url"].startswith(product.url) for interface in body["supportedInterfaces"])
-    assert [skill["id"] for skill in body["skills"]] == ["chat"]
+    assert ids(body) == ["chat", "notify-user", "query-availability"]
     assert set(body["securitySchemes"]) == {"apiKey", "bearer"}
     assert body["capabilities"] == {"streaming": True, "pushNotifications": True, "extendedAgentCard": True}
     for private in ("main", "pydantic", "uvicorn", "/"):
@@ -95,13 +109,13 @@ def test_the_extended_card_is_the_callers(api: Api, product: Product, friend: Ke
     (folder / "PERSONA.md").write_text("\n\n# Books trips for Olivia\nMore.\n")
     card = api.result("GetExtendedAgentCard")
     assert (card["name"], card["description"]) == ("Volcanic assistant", "Books trips for Olivia")
-    assert [skill["id"] for skill in card["skills"]] == ["chat"]
-    grant_add(caller=friend.caller, slug="notify-user")
+    assert ids(card) == ["chat", "notify-user"]
+    grant_add(caller=friend.caller, slug="query-availability")
     Workspace.objects.update(card_name="Olivia's assistant", card_description="Plans.")
     rest = api.http.get("/a2a/v1/extendedAgentCard")
     card = rest.json()
     assert (card["name"], card["description"]) == ("Olivia's assistant", "Plans.")
-    assert {skill["id"] for skill in card["skills"]} == {"chat", "notify-user"}
+    assert ids(card) == ["chat", "notify-user", "query-availability"]
     assert rest.headers["cache-control"] == "private, max-age=0"
     again = api.http.get("/a2a/v1/extendedAgentCard", headers={"If-None-Match": rest.headers["etag"]})
     assert again.status_code == 304
@@ -109,3 +123,76 @@ def test_the_extended_card_is_the_callers(api: Api, product: Product, friend: Ke
     assert (old["name"], old["protocolVersion"]) == ("Olivia's assistant", "0.3")
     assert api.http.get("/a2a/v1/card").json()["name"] == "Olivia's assistant"
     assert httpx.get(f"{product.url}/a2a/v1/extendedAgentCard").status_code == 401
+
+
+def test_the_public_card_shows_what_is_advertised(
+    product: Product, transactional_db: None, workspace: Workspace, other_workspace: Workspace
+) -> None:
+    """Of all workspaces, one for each id, and nothing that tells of whose they are or how many."""
+    modes = {"input_modes": ["image/png"], "output_modes": ["text/csv"]}
+    skill(other_workspace, "book-table", tags=["dining"], examples=["A table for two"], instructions="x", **modes)
+    skill(workspace, "book-table")
+    skill(workspace, "zebra", aliases=["quagga"], tools=["recall"])
+    skill(workspace, "apple")
+    skill(workspace, "internal", advertised=False)
+    withdrawn = skill(workspace, "withdrawn")
+    skill_set_enabled(skill=withdrawn, enabled=False)
+    body = httpx.get(product.url + PUBLIC).json()
+    assert ids(body) == ["chat", "notify-user", "query-availability", "apple", "book-table", "zebra"]
+    by_id = {shown["id"]: shown for shown in body["skills"]}
+    assert by_id["book-table"] == {
+        "id": "book-table",
+        "name": "book-table of other",
+        "description": "book-table of other",
+        "tags": ["dining"],
+        "examples": ["A table for two"],
+        "inputModes": ["image/png"],
+        "outputModes": ["text/csv"],
+    }
+    assert "inputModes" not in by_id["apple"]
+    assert set(by_id["zebra"]) <= {"id", "name", "description", "tags"}
+    assert body["name"] == "Volcanic assistant"
+    Skill.objects.filter(slug="chat").update(name="Changed")
+    assert httpx.get(product.url + PUBLIC).json()["skills"][0]["name"] == "Changed"
+
+
+def test_the_extended_card_changes_with_the_next_request(
+    api: Api, product: Product, friend: Keyed, stranger: Keyed, workspace: Workspace
+) -> None:
+    """After a grant, when the skill is withdrawn, and after the grant is revoked; on both bindings, for it alone."""
+
+    def shown() -> list[str]:
+        jsonrpc = ids(api.result("GetExtendedAgentCard"))
+        assert ids(api.http.get("/a2a/v1/extendedAgentCard").json()) == jsonrpc
+        return jsonrpc
+
+    made = skill(workspace, "book-table", advertised=False, output_modes=["text/csv"])
+    skill(workspace, "not-granted")
+    assert shown() == ["chat", "notify-user"]
+    grant_add(caller=friend.caller, slug="book-table")
+    assert shown() == ["chat", "notify-user", "book-table"]
+    assert api.result("GetExtendedAgentCard")["skills"][2]["outputModes"] == ["text/csv"]
+    with product.api(stranger.key) as other:
+        assert ids(other.result("GetExtendedAgentCard")) == ["chat", "notify-user"]
+    skill_set_enabled(skill=made, enabled=False)
+    assert shown() == ["chat", "notify-user"]
+    skill_set_enabled(skill=made, enabled=True)
+    assert shown() == ["chat", "notify-user", "book-table"]
+    grant_revoke(caller=friend.caller, slug="book-table")
+    assert shown() == ["chat", "notify-user"]
+    grant_revoke(caller=friend.caller, slug="chat")
+    assert shown() == ["chat", "notify-user"]
+
+
+def test_each_scheme_lets_in(api: Api, product: Product, card: httpx.Response, friend: Keyed) -> None:
+    """Our own card, walked: whoever does as a scheme says is let in."""
+    schemes = card.json()["securitySchemes"]
+    assert [set(required["schemes"]) for required in card.json()["securityRequirements"]] == [{"apiKey"}, {"bearer"}]
+    assert api.result("GetExtendedAgentCard")["securitySchemes"].keys() == schemes.keys()
+    headers = {
+        schemes["apiKey"]["apiKeySecurityScheme"]["name"]: friend.key,
+        "Authorization": f"{schemes['bearer']['httpAuthSecurityScheme']['scheme']} {friend.key}",
+    }
+    for name, value in headers.items():
+        assert httpx.get(f"{product.url}/a2a/v1/tasks", headers={name: value}).status_code == 200
+        assert httpx.get(f"{product.url}/a2a/v1/tasks", headers={name: value + "x"}).status_code == 401

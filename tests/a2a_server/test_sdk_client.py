@@ -122,4 +122,4 @@ async def test_the_extended_card(key: str, product: Product, binding: str) -> No
     async with _client(product, key, binding, "1.0", streaming=False) as client:
         card = await client.get_extended_agent_card(a2a_pb2.GetExtendedAgentCardRequest())
         assert card.capabilities.streaming
-        assert [skill.id for skill in card.skills] == ["chat"]
+        assert [skill.id for skill in card.skills] == ["chat", "notify-user"]

@@ -6,7 +6,7 @@ import unicodedata
 from itertools import count
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from trust.identity.base import IdentityRefused, VerifiedIdentity
 from trust.models import Caller, CallerIdentity
@@ -19,11 +19,13 @@ logger = logging.getLogger(__name__)
 _LONGEST_NAME = 40
 # Each further try means that another process took the very name in the same moment.
 _TRIES = 20
+# Of the advisory locks, those of admissions.
+_LOCK_CLASS = 0x41444D54
 
 
 def caller_of(identity: VerifiedIdentity) -> AuthenticatedCaller:
     """Returns the caller of an identity; one that is new is made a caller at Observe where ADMIT_UNKNOWN names its
-    issuer. Raises IdentityRefused. One statement for whoever is known."""
+    issuer, up to MAX_ADMITTED_CALLERS. Raises IdentityRefused. One statement for whoever is known."""
     if not _storable(identity.agent_id) or not _storable(identity.issuer):
         raise IdentityRefused("bad-agent-id")
     if known := _known(identity):
@@ -32,20 +34,40 @@ def caller_of(identity: VerifiedIdentity) -> AuthenticatedCaller:
         raise IdentityRefused("unknown-agent")
     workspace = _workspace(identity.workspace)
     for _ in range(_TRIES):
+        full = False
         try:
             with transaction.atomic():
-                caller = identified_caller_create(
-                    workspace=workspace,
-                    name=_free_name(workspace, identity.display_name),
-                    issuer=identity.issuer,
-                    agent_id=identity.agent_id,
-                )
-            logger.info("admitted a new caller: %s", caller.name)
+                full = _is_full(identity.issuer)
+                if not full:
+                    _admit(identity, workspace)
         except IntegrityError:
             logger.debug("somebody else was first")
         if known := _known(identity):
             return known
+        if full:
+            raise IdentityRefused("too-many-agents")
     raise IdentityRefused("busy", temporary=True)
+
+
+def _admit(identity: VerifiedIdentity, workspace: Workspace) -> None:
+    caller = identified_caller_create(
+        workspace=workspace,
+        name=_free_name(workspace, identity.display_name),
+        issuer=identity.issuer,
+        agent_id=identity.agent_id,
+    )
+    logger.info("admitted a new caller: %s", caller.name)
+
+
+def _is_full(issuer: str) -> bool:
+    """Whether as many agents of the issuer are callers as may be. Nobody else counts them until the transaction ends:
+    each has to see those whom the others admit."""
+    most = settings.MAX_ADMITTED_CALLERS
+    if not most:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK_CLASS, issuer])
+    return CallerIdentity.objects.filter(issuer=issuer).count() >= most
 
 
 def _known(identity: VerifiedIdentity) -> AuthenticatedCaller | None:

@@ -1,5 +1,7 @@
 """Our own keys: in the header X-API-Key, or as a bearer token."""
 
+from typing import Any
+
 from trust.identity.base import Envelope, IdentityRefused, VerifiedIdentity, looks_like_jwt
 from trust.keys import key_digest
 from trust.selectors import caller_by_key_digest
@@ -26,3 +28,11 @@ class ApiKeyVerifier:
         if own:
             raise IdentityRefused("wrong-key")
         return None
+
+    @staticmethod
+    def schemes() -> dict[str, dict[str, Any]]:
+        """Returns what the agent card says of keys: either header does."""
+        return {
+            "apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"}},
+            "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},
+        }

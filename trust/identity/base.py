@@ -106,7 +106,11 @@ class VerifiedIdentity:
 
 
 class IdentityVerifier(Protocol):
-    """One way to tell who is calling. Made once for each web process, without arguments."""
+    """One way to tell who is calling. Made once for each web process, without arguments.
+
+    A static method `schemes() -> dict[str, dict[str, Any]]` may tell what the agent card says of it, as A2A's security
+    schemes in JSON, by name.
+    """
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
         """Returns who it is, or None when the request bears nothing for this verifier: the next one is asked.

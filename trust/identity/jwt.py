@@ -20,9 +20,9 @@ _SHORTEST_SECRET = 32
 _LONGEST_TOKEN = 16 * 1024
 _SECONDS = {"leeway_seconds": 30, "refresh_seconds": 30, "max_age_seconds": 600, "stale_seconds": 86400}
 _SOURCES = ("jwks_url", "keys", "secret")
-_MEMBERS = frozenset(
-    {"issuer", "audience", "algorithms", "require", "agent_id_claim", "name_claim", "workspace", *_SOURCES, *_SECONDS}
-)
+_OF_TOKENS = ("issuer", "audience", "algorithms", "require", "agent_id_claim", "name_claim", "workspace")
+_DISCOVERY = "openid_configuration"
+_MEMBERS = frozenset({*_OF_TOKENS, _DISCOVERY, *_SOURCES, *_SECONDS})
 # The first that fits names the reason.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (jwt.ExpiredSignatureError, "token-expired"),
@@ -94,6 +94,8 @@ def _read_issuer(entry: Any) -> Issuer:
     if seconds["refresh_seconds"] < 1:  # else strangers could have us call the issuer as often as they call us
         raise ValueError("refresh_seconds is 1 or more")
     jwks_url, secret = _text(entry, "jwks_url", ""), _text(entry, "secret", "")
+    for name in ("jwks_url", _DISCOVERY):
+        _check_url(entry, name)
     return Issuer(
         name=_text(entry, "issuer"),
         audience=_texts(entry, "audience"),
@@ -155,11 +157,15 @@ def _static_keys(entries: Any) -> list[Key]:
     return keys
 
 
+def _check_url(entry: Mapping[str, Any], name: str) -> None:
+    if url := _text(entry, name, ""):
+        try:
+            parse_url(url)
+        except OutboundError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
 def _jwks(url: str, seconds: Mapping[str, int]) -> JwksCache:
-    try:
-        parse_url(url)
-    except OutboundError as error:
-        raise ValueError(f"jwks_url: {error}") from None
     return JwksCache(
         url, refresh=seconds["refresh_seconds"], max_age=seconds["max_age_seconds"], stale=seconds["stale_seconds"]
     )
@@ -188,6 +194,18 @@ class JwtVerifier:
             raise IdentityRefused("missing-claim")
         display_name = name if isinstance(name, str) and name else agent_id
         return VerifiedIdentity(agent_id, display_name, issuer.name, claims, workspace=issuer.workspace)
+
+    @staticmethod
+    def schemes() -> dict[str, dict[str, Any]]:
+        """Returns what the agent card says of tokens, and where issuers tell how to get one, if they do."""
+        schemes: dict[str, dict[str, Any]] = {
+            "jwt": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
+        }
+        urls = dict.fromkeys(entry[_DISCOVERY] for entry in settings.JWT_ISSUERS if entry.get(_DISCOVERY))
+        for number, url in enumerate(urls, 1):
+            name = "openIdConnect" if number == 1 else f"openIdConnect{number}"
+            schemes[name] = {"openIdConnectSecurityScheme": {"openIdConnectUrl": url}}
+        return schemes
 
     def _read_unverified(self, token: str) -> tuple[dict[str, Any], Issuer | None]:
         """The header, and the issuer that the token claims to be of, which only chooses the keys to try it with."""

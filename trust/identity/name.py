@@ -1,5 +1,7 @@
 """A prototype for development: believes whatever name a caller gives itself."""
 
+from typing import Any
+
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -20,3 +22,9 @@ class NameVerifier:
         """Returns the name that the caller gives itself."""
         name = envelope.one(HEADER)
         return VerifiedIdentity(name, name, ISSUER, self_asserted=True) if name else None
+
+    @staticmethod
+    def schemes() -> dict[str, dict[str, Any]]:
+        """Returns what the agent card says of names."""
+        described = {"description": "A name of your own, at its word.", "location": "header", "name": "X-Agent-Name"}
+        return {"name": {"apiKeySecurityScheme": described}}

@@ -7,6 +7,7 @@ from volcanic.settings.identity import *  # noqa: F403
 from volcanic.settings.logs import *  # noqa: F403
 from volcanic.settings.security import *  # noqa: F403
 from volcanic.settings.storage import *  # noqa: F403
+from volcanic.settings.trust import *  # noqa: F403
 from volcanic.settings.work import *  # noqa: F403
 
 env.seal()

@@ -1,0 +1,214 @@
+"""The verbs of owners' skills. Each is one transaction, with a line in the audit if it changed anything.
+
+Built-in skills are everybody's: nothing here makes, changes or deletes one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from trust.audit import audit
+from trust.matching import normalised
+from trust.models import Grant, Skill
+from trust.signals import grant_revoked
+from volcanic.models import Workspace
+from volcanic.runtime import tools
+from volcanic.text import clean_json
+
+# What an owner may write of a skill at any time.
+SKILL_FIELDS = (
+    *("name", "description", "tags", "examples", "aliases", "input_modes", "output_modes"),
+    *("kind", "handler", "instructions", "tools", "enabled", "advertised"),
+)
+# How many entries a list may have, and how many characters each.
+_LISTS = {
+    "tags": (20, 50),
+    "examples": (20, 500),
+    "aliases": (20, 64),
+    "input_modes": (20, 100),
+    "output_modes": (20, 100),
+}
+_TEXTS = {"description": 2000, "instructions": 20000}
+_TOKEN = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*"  # noqa: S105  of RFC 6838, nothing secret
+_MEDIA_TYPE = re.compile(rf"\*/\*|{_TOKEN}/(?:\*|{_TOKEN})")
+_WORDS = "Use words of a-z and 0-9 with a hyphen between them."
+
+
+@transaction.atomic
+def skill_create(*, workspace: Workspace, slug: str, name: str, description: str, **fields: Any) -> Skill:
+    """Makes a skill of a workspace. `fields` are others of SKILL_FIELDS; a `handler` makes it of the kind `handler`.
+
+    Raises ValidationError, by field, for whatever is not well-formed, taken, or not the owner's to choose.
+    """
+    skill = Skill(workspace=workspace, slug=slug)
+    _write(skill, {"name": name, "description": description, **fields})
+    skill_check(skill)
+    try:
+        with transaction.atomic():
+            skill.save()
+    except IntegrityError:
+        raise ValidationError({"slug": "There is another skill with this id."}) from None
+    audit("skill.created", workspace_id=workspace.pk, subject=slug, reason=_told(skill, fields))
+    return skill
+
+
+@transaction.atomic
+def skill_update(*, skill: Skill, **changes: Any) -> bool:
+    """Writes these of SKILL_FIELDS, which count from the next turn on. Returns whether this call changed anything.
+
+    Raises ValidationError as `skill_create` does, for a built-in skill, and for one that is gone.
+    """
+    now = _locked(skill)
+    before = {name: getattr(now, name) for name in SKILL_FIELDS}
+    _write(now, changes)
+    skill_check(now)
+    changed = [name for name in SKILL_FIELDS if getattr(now, name) != before[name]]
+    for name in SKILL_FIELDS:
+        setattr(skill, name, getattr(now, name))
+    if not changed:
+        return False
+    now.save(update_fields=changed)
+    audit("skill.changed", workspace_id=now.workspace_id, subject=now.slug, reason=_told(now, changed))
+    return True
+
+
+@transaction.atomic
+def skill_set_enabled(*, skill: Skill, enabled: bool) -> bool:
+    """Offers a skill or withdraws it, with all that is granted of it. Returns whether this call changed anything.
+
+    Raises ValidationError for a built-in skill, and for one that is gone.
+    """
+    now = _locked(skill)
+    skill.enabled = enabled
+    if now.enabled == enabled:
+        return False
+    Skill.objects.filter(pk=now.pk).update(enabled=enabled)
+    action = "skill.enabled" if enabled else "skill.disabled"
+    audit(action, workspace_id=now.workspace_id, subject=now.slug)
+    return True
+
+
+@transaction.atomic
+def skill_delete(*, skill: Skill) -> bool:
+    """Deletes a skill and revokes its grants. Returns whether this call did it. Raises ValidationError if built in."""
+    now = Skill.objects.select_for_update().filter(pk=skill.pk).first()
+    if now is None:
+        return False
+    _refuse_built_in(now)
+    grants = list(Grant.objects.select_for_update(of=("self",)).filter(skill=now).select_related("caller"))
+    now.delete()
+    for grant in grants:
+        audit("grant.revoked", caller=grant.caller, subject=now.slug, reason="The skill was deleted.")
+        grant_revoked.send(sender=Grant, caller_id=grant.caller_id, skill=now.slug, stop=False, keeps_evidence=False)
+    audit("skill.deleted", workspace_id=now.workspace_id, subject=now.slug)
+    return True
+
+
+def skill_check(skill: Skill) -> None:
+    """Raises ValidationError, by field, if an owner's skill can't be as it is: every rule of this module."""
+    _refuse_built_in(skill)
+    errors: dict[str, list[str]] = {}
+    try:
+        skill.full_clean(validate_constraints=False)  # they are among the faults, in an owner's words
+    except ValidationError as error:
+        errors = error.message_dict
+    for faults in (_faults_of_shape, _faults_of_names, _faults_of_work):
+        if not errors:  # each relies on what those before it have seen to
+            for field, message in faults(skill):
+                errors.setdefault(field, []).append(message)
+    if errors:
+        raise ValidationError(errors)
+
+
+def _faults_of_shape(skill: Skill) -> Iterator[tuple[str, str]]:
+    for field, longest in _TEXTS.items():
+        if len(getattr(skill, field)) > longest:
+            yield field, f"At most {longest:,} characters."
+    for field, (most, longest) in _LISTS.items():
+        entries = getattr(skill, field)
+        if not isinstance(entries, list) or not all(isinstance(entry, str) and entry.strip() for entry in entries):
+            yield field, "A list of texts."
+        elif len(entries) > most or any(len(entry) > longest for entry in entries):
+            yield field, f"At most {most} entries of {longest} characters each."
+    if skill.tools is not None and not (
+        isinstance(skill.tools, list) and all(isinstance(tool, str) for tool in skill.tools)
+    ):
+        yield "tools", "A list of tools, or nothing for those of chat."
+
+
+def _faults_of_names(skill: Skill) -> Iterator[tuple[str, str]]:
+    """Each name is of one skill only, the built-in ones and those that are disabled included."""
+    others = Skill.objects.filter(Q(workspace_id=skill.workspace_id) | Q(workspace=None)).exclude(pk=skill.pk)
+    taken = {
+        name: other.slug for other in others.only("slug", "aliases") for name in (other.slug, *(other.aliases or ()))
+    }
+    if normalised(skill.slug) != skill.slug:
+        yield "slug", _WORDS
+    elif owner := taken.get(skill.slug):
+        yield "slug", f"The skill {owner} has this id or alias."
+    for alias in skill.aliases:
+        if normalised(alias) != alias:
+            yield "aliases", f"{alias}: {_WORDS}"
+        elif owner := taken.get(alias):
+            yield "aliases", f"{alias}: the skill {owner} has this id or alias."
+        elif alias == skill.slug:
+            yield "aliases", f"{alias} is the id."
+    for field in ("input_modes", "output_modes"):
+        for mode in getattr(skill, field):
+            if not _MEDIA_TYPE.fullmatch(mode):
+                yield field, f"{mode} is no media type, as text/plain is one."
+
+
+def _faults_of_work(skill: Skill) -> Iterator[tuple[str, str]]:
+    if skill.kind == Skill.Kind.BUILT_IN:
+        yield "kind", "A skill of your own is answered by the assistant or by a handler."
+    elif skill.kind == Skill.Kind.HANDLER and skill.handler not in settings.SKILL_HANDLERS:
+        yield "handler", "The operator does not offer this handler."
+    elif skill.kind == Skill.Kind.ASSISTANT and skill.handler:
+        yield "handler", "The assistant answers, so there is no handler."
+    known = tools.known()
+    if unknown := [tool for tool in skill.tools or () if tool not in known]:
+        yield "tools", f"There is no tool {', '.join(unknown)}."
+
+
+def _locked(skill: Skill) -> Skill:
+    """Returns the row as it is now, to stay so until the transaction ends."""
+    now = Skill.objects.select_for_update(no_key=True).filter(pk=skill.pk).first()
+    if now is None:
+        raise ValidationError("The skill is gone.")
+    _refuse_built_in(now)
+    return now
+
+
+def _refuse_built_in(skill: Skill) -> None:
+    if skill.workspace_id is None:
+        raise ValidationError("Built-in skills stay as they are.")
+
+
+def _entries(value: Any) -> Any:
+    """Returns texts without blanks around them and without repetition, in their order; anything else as it is."""
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(entry, str) for entry in value):
+        return value
+    return list(dict.fromkeys(entry.strip() for entry in value))
+
+
+def _write(skill: Skill, fields: Mapping[str, Any]) -> None:
+    """Sets the fields; the kind goes with the handler where only that is given."""
+    assert set(fields) <= set(SKILL_FIELDS), fields
+    for name, value in fields.items():
+        setattr(skill, name, clean_json(_entries(value) if name in _LISTS or name == "tools" else value))
+    if "handler" in fields and "kind" not in fields:
+        skill.kind = Skill.Kind.HANDLER if skill.handler else Skill.Kind.ASSISTANT
+
+
+def _told(skill: Skill, fields: Any) -> str:
+    """The fields that were written, for the audit; what a skill may do and who does it, with the value."""
+    chosen = skill.tools if skill.tools is None else ", ".join(skill.tools) or "none"
+    values = {"tools": "those of chat" if chosen is None else chosen, "handler": skill.handler or "none"}
+    values |= {name: "yes" if getattr(skill, name) else "no" for name in ("enabled", "advertised")}
+    return "; ".join(f"{name}: {values[name]}" if name in values else name for name in SKILL_FIELDS if name in fields)

@@ -1,0 +1,160 @@
+"""The form of an owner's skill. Every rule is in trust.services; here is only how a choice is written down."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from trust.models import Skill
+from trust.services import skill_check
+from volcanic.runtime import tools
+
+if TYPE_CHECKING:
+    SkillModelForm = forms.ModelForm[Skill]
+else:
+    SkillModelForm = forms.ModelForm
+
+# What tools read and change, in an owner's words; a word that is not here stands for itself.
+_TOUCHED = {
+    "workspace": "the workspace's files",
+    "memory": "memories",
+    "caller": "what the caller is shown",
+    "owner": "what you are shown",
+    "processes": "which programs run",
+    "network": "other hosts",
+    "working": "its notes on the request",
+}
+
+
+def tool_choices() -> list[tuple[str, str]]:
+    """Returns every tool with a label that says what it reads and changes."""
+    labels = {tools.REQUEST_INPUT: f"{tools.REQUEST_INPUT}: asks the caller something"}
+    for tool in tools.get(tools.known()):
+        if (tool.reads | tool.changes) & {tools.WORKING, tools.SKILLS}:
+            continue  # what only reading for the owner has
+        touched = [
+            f"{verb} {', '.join(_TOUCHED.get(word, word) for word in sorted(words))}"
+            for verb, words in (("reads", tool.reads), ("changes", tool.changes))
+            if words
+        ]
+        labels[tool.name] = f"{tool.name}: {'; '.join(touched) or 'touches nothing'}"
+    return sorted(labels.items())
+
+
+def one_line(text: str) -> str:
+    """Returns a text on one line."""
+    return " ".join(text.split())
+
+
+def as_before(lines: list[str], before: Any) -> list[str]:
+    """Returns the lines; each that shows a text that was there before, of several lines maybe, as that text."""
+    known = {one_line(str(text)): str(text) for text in before or ()}
+    return [known.get(line, line) for line in lines]
+
+
+class LinesField(forms.CharField):
+    """A list of short texts, one a line. One that has several lines itself is shown on one; see `as_before`."""
+
+    widget = UnfoldAdminTextareaWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        """Returns the stored list as lines."""
+        return "\n".join(one_line(str(item)) for item in value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        """Returns the lines as the list that is stored."""
+        text = super().to_python(value) or ""
+        return [one_line(line) for line in text.splitlines() if line.strip()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compares lists."""
+        return bool(self.to_python(data) != [one_line(str(item)) for item in initial or ()])
+
+
+class SkillForm(SkillModelForm):
+    """A skill of a workspace."""
+
+    tags = LinesField(required=False, help_text="One a line.")
+    examples = LinesField(required=False, help_text="Requests that fit, one a line.")
+    aliases = LinesField(required=False, help_text="Other ids by which it may be asked for, one a line.")
+    input_modes = LinesField(
+        required=False, label="Takes", help_text="Media types, one a line. Empty: those of the agent card."
+    )
+    output_modes = LinesField(
+        required=False, label="Gives", help_text="Media types, one a line. Empty: those of the agent card."
+    )
+    handler = forms.ChoiceField(
+        required=False,
+        label="Answered by",
+        widget=UnfoldAdminSelectWidget,
+        help_text="The assistant, or a function that the operator offers. A function gets the tools and does as it is "
+        "written, whatever the instructions say.",
+    )
+    tools_of_chat = forms.BooleanField(
+        required=False,
+        label="The tools of chat",
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="It may use whatever chat may. Switch it off to choose; with nothing chosen it has no tools.",
+    )
+    tools = forms.MultipleChoiceField(
+        required=False, label="Only these tools", widget=UnfoldAdminCheckboxSelectMultipleWidget
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "workspace" in self.fields:
+            self.fields["workspace"].required = True  # without one it would be built in
+        for name, text in (
+            ("instructions", "What the assistant is told when it works on such a request."),
+            ("advertised", "It is on the public agent card, for anybody to read: id, name, description, examples."),
+        ):
+            if name in self.fields:
+                self.fields[name].help_text = text
+        self.fields["tools"].choices = tool_choices()  # type: ignore[attr-defined]
+        self.fields["tools_of_chat"].initial = self.instance.tools is None
+        offered = handler_choices(self.instance)
+        if offered:
+            self.fields["handler"].choices = [("", "The assistant"), *offered]  # type: ignore[attr-defined]
+        else:
+            del self.fields["handler"]
+
+    def clean_examples(self) -> list[str]:
+        """Returns the examples: those that were learned keep their lines, for requests are compared with them."""
+        return as_before(self.cleaned_data["examples"], self.initial.get("examples"))
+
+    def clean(self) -> dict[str, Any]:
+        """Tools are those of chat or chosen ones."""
+        data = super().clean() or self.cleaned_data
+        if data.get("tools_of_chat"):
+            if data.get("tools"):
+                self.add_error("tools", "Either the tools of chat, or only those chosen here.")
+            data["tools"] = None
+        return data
+
+    def _post_clean(self) -> None:
+        """Asks the services, so that what they would refuse is shown at its field."""
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        if "handler" in self.fields:
+            self.instance.kind = Skill.Kind.HANDLER if self.instance.handler else Skill.Kind.ASSISTANT
+        try:
+            skill_check(self.instance)
+        except ValidationError as error:
+            for field, messages in error.message_dict.items():
+                self.add_error(field if field in self.fields else None, messages)
+
+
+def handler_choices(skill: Skill | None) -> list[tuple[str, str]]:
+    """Returns the handlers that a skill may have, and the one that it has if it is not offered any more."""
+    offered = [(path, path) for path in settings.SKILL_HANDLERS]
+    if skill is not None and skill.handler and skill.handler not in settings.SKILL_HANDLERS:
+        offered.append((skill.handler, f"{skill.handler} (not offered any more)"))
+    return offered

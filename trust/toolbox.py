@@ -1,0 +1,28 @@
+"""The tool by which the assistant sees what skills there are while it reads a request for its owner."""
+
+from trust.selectors import skills_of_workspace
+from volcanic.db import run_db
+from volcanic.runtime.base import Inbound
+from volcanic.runtime.tools import SKILLS, ToolContext, ToolError, register
+
+
+def register_tools() -> None:
+    """Makes the tool known."""
+    register("list_skills", list_skills, reads={SKILLS}, offered=_offered)
+
+
+async def list_skills(context: ToolContext) -> str:
+    """Lists the skills that callers can be granted: their ids, names and what they are for."""
+    if context.workspace_id is None:
+        raise ToolError("There are no skills in this conversation.")
+    return await run_db(_listed, context.workspace_id)
+
+
+def _offered(inbound: Inbound | None) -> bool:
+    return inbound is not None and inbound.notes != ""
+
+
+def _listed(workspace_id: int) -> str:
+    return "\n".join(
+        f"- {skill.slug}: {skill.name}. {skill.description}" for skill in skills_of_workspace(workspace_id)
+    )
