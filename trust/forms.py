@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
 )
 
 from trust.limits import DEFAULTS
@@ -17,13 +17,19 @@ from trust.models import Caller, Grant, Skill
 if TYPE_CHECKING:
     CallerModelForm = forms.ModelForm[Caller]
     GrantModelForm = forms.ModelForm[Grant]
-    SkillModelForm = forms.ModelForm[Skill]
 else:
-    CallerModelForm = GrantModelForm = SkillModelForm = forms.ModelForm
+    CallerModelForm = GrantModelForm = forms.ModelForm
 
 
 class CallerForm(CallerModelForm):
     """A caller as it is."""
+
+    reason = forms.CharField(
+        required=False,
+        max_length=500,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Why you change level or access, for the history. May stay empty.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,6 +75,11 @@ class CallerAddForm(CallerModelForm):
 class GrantForm(GrantModelForm):
     """A skill for a caller of the same workspace."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "level" in self.fields:
+            self.fields["level"].help_text = "The caller's level for this skill. Empty: its own."
+
     def clean(self) -> dict[str, Any]:
         """A skill is of the caller's workspace, or built in."""
         data = super().clean() or self.cleaned_data
@@ -101,41 +112,3 @@ class RotateForm(forms.Form):
     def grace_label(self) -> str:
         """The chosen time in words."""
         return dict(self.GRACES)[self.cleaned_data["grace"]].removeprefix("in ")
-
-
-class LinesField(forms.CharField):
-    """A list of short texts, one a line."""
-
-    widget = UnfoldAdminTextareaWidget
-
-    def prepare_value(self, value: Any) -> Any:
-        """Returns the stored list as lines."""
-        return "\n".join(str(item) for item in value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        """Returns the lines as the list that is stored."""
-        text = super().to_python(value) or ""
-        return [line.strip() for line in text.splitlines() if line.strip()]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares lists."""
-        return bool(self.to_python(data) != (initial or []))
-
-
-class SkillForm(SkillModelForm):
-    """A skill of a workspace."""
-
-    tags = LinesField(required=False, help_text="One a line.")
-    examples = LinesField(required=False, help_text="Requests that fit, one a line.")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if "workspace" in self.fields:
-            self.fields["workspace"].required = True  # without one it would be built in
-
-    def clean_slug(self) -> str:
-        """A built-in skill's id stays its own: what is granted is looked up by id."""
-        slug: str = self.cleaned_data["slug"]
-        if Skill.objects.filter(workspace=None, slug=slug).exists():
-            raise forms.ValidationError("There is a built-in skill with this id.")
-        return slug

@@ -1,19 +1,24 @@
-"""The verbs of trust: callers, keys, grants. Each is one transaction."""
+"""The verbs of trust: callers, keys, grants. Each is one transaction, with a line in the audit if it changed anything.
+
+They lock the caller or the key first, then reviews. Columns are written by name: a stale row undoes nobody's change.
+"""
 
 import base64
 import secrets
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from trust.audit import audit
 from trust.keys import key_digest, key_generate, key_hint
 from trust.limits import COLUMNS
 from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Caller, CallerIdentity, CallerKey, Grant, Level, Skill
 from trust.selectors import skills_of_workspace
+from trust.signals import grant_revoked
 from volcanic.models import Workspace
 
 # Folders of the inbox that are no caller's.
@@ -47,6 +52,7 @@ def caller_create(
     if name in RESERVED_NAMES:
         raise ValidationError(f"{name!r} is taken: the assistant keeps files of its own under that name.")
     caller.save()
+    audit("caller.created", caller=caller, subject=Level(level).value)
     for slug in skills:
         grant_add(caller=caller, slug=slug)
     return caller, key_add(caller=caller)
@@ -55,65 +61,126 @@ def caller_create(
 @transaction.atomic
 def identified_caller_create(*, workspace: Workspace, name: str, issuer: str, agent_id: str) -> Caller:
     """Makes a caller at Observe for an identity: without a key. Raises IntegrityError if either is taken."""
-    caller = Caller.objects.create(workspace=workspace, name=name, note=f"Admitted by the word of {issuer}.")
+    note = f"Admitted by the word of {issuer}."
+    caller = Caller.objects.create(workspace=workspace, name=name, note=note)
+    audit("caller.created", caller=caller, subject=Level.OBSERVE.value, reason=note)
     identity_add(caller=caller, issuer=issuer, agent_id=agent_id)
     return caller
 
 
+@transaction.atomic
 def identity_add(*, caller: Caller, issuer: str, agent_id: str) -> CallerIdentity:
     """Has an identity stand for a caller from now on. Raises IntegrityError if it stands for one already."""
-    return CallerIdentity.objects.create(caller=caller, issuer=issuer, agent_id=agent_id)
+    identity = CallerIdentity.objects.create(caller=caller, issuer=issuer, agent_id=agent_id)
+    audit("identity.added", caller=caller, subject=str(identity))
+    return identity
 
 
-def identity_remove(*, identity: CallerIdentity) -> None:
-    """Has an identity stand for nobody, from its next request on. What the caller asked for before goes on."""
-    CallerIdentity.objects.filter(pk=identity.pk).delete()
+@transaction.atomic
+def identity_remove(*, identity: CallerIdentity) -> bool:
+    """Has an identity stand for nobody, from its next request on. What the caller asked for before goes on.
+
+    Returns whether this call did it.
+    """
+    deleted, _ = CallerIdentity.objects.filter(pk=identity.pk).delete()
+    if deleted:
+        audit("identity.removed", caller=identity.caller, subject=str(identity))
+    return bool(deleted)
 
 
-def caller_update(*, caller: Caller, level: Level, note: str) -> None:
+@transaction.atomic
+def caller_set_level(*, caller: Caller, level: Level, reason: str = "") -> bool:
+    """Writes a caller's level, which counts from its next turn on. Returns whether this call changed it."""
+    before = _locked(caller, "level").get("level", level)
+    caller.level = level
+    if before == level:
+        return False
+    Caller.objects.filter(pk=caller.pk).update(level=level)
+    audit("caller.level", caller=caller, subject=f"{before} → {level.value}", reason=reason)
+    return True
+
+
+@transaction.atomic
+def caller_update(*, caller: Caller, level: Level, note: str, reason: str = "") -> None:
     """Writes the owner's level and note of a caller: the level counts from its next turn on."""
-    caller.level, caller.note = level, note
-    caller.save(update_fields=["level", "note"])
+    caller_set_level(caller=caller, level=level, reason=reason)
+    caller.note = note
+    Caller.objects.filter(pk=caller.pk).update(note=note)
 
 
-def caller_set_limits(*, caller: Caller, **limits: int | None) -> None:
+@transaction.atomic
+def caller_set_limits(*, caller: Caller, **limits: int | None) -> bool:
     """Writes limits of a caller: numbers, 0 for none, None for the settings'. They count from its next request on.
 
-    Raises ValidationError for a number that is no limit.
+    Returns whether this call changed any. Raises ValidationError for a number that is no limit.
     """
     assert set(limits) <= set(COLUMNS), limits
     for name, value in limits.items():
         setattr(caller, name, value)
     caller.clean_fields(exclude=[field.name for field in Caller._meta.fields if field.name not in limits])
-    caller.save(update_fields=list(limits))
+    before = _locked(caller, *limits)
+    changed = {name: getattr(caller, name) for name in before if before[name] != getattr(caller, name)}
+    if not changed:
+        return False
+    Caller.objects.filter(pk=caller.pk).update(**changed)
+    told = [f"{name} {_limit(before[name])} → {_limit(value)}" for name, value in changed.items()]
+    audit("caller.limits", caller=caller, subject=", ".join(told))
+    return True
+
+
+@transaction.atomic
+def caller_set_enabled(*, caller: Caller, enabled: bool, reason: str = "") -> bool:
+    """Lets a caller in or shuts it out, from its next request on. Returns whether this call changed anything.
+
+    What waits for the owner's review of a caller that is shut out is void.
+    """
+    if not Caller.objects.filter(pk=caller.pk, enabled=not enabled).update(enabled=enabled):
+        return False
+    audit("caller.enabled" if enabled else "caller.disabled", caller=caller, reason=reason)
+    if not enabled:
+        _reviews_void(caller, "The caller was disabled.")
+    return True
 
 
 @transaction.atomic
 def key_add(*, caller: Caller) -> str:
     """Gives a caller one more key and returns it: the only time it is seen."""
-    key = key_generate()
-    CallerKey.objects.create(caller=caller, digest=key_digest(key), hint=key_hint(key))
+    row, key = _key_create(caller)
+    audit("key.created", caller=caller, subject=str(row))
     return key
 
 
 @transaction.atomic
 def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
-    """Gives a caller a new key and ends its others: at once, or after `grace`. Returns the new key."""
+    """Gives a caller a new key and ends its others: at once, or after `grace`. Returns the new key.
+
+    What waits for review and came with a key that is ended at once is void, as by `key_revoke`.
+    """
+    _locked(caller, "id")  # of two at once, the second ends the first one's key, too
     now = timezone.now()
     usable = CallerKey.objects.filter(caller=caller, revoked_at=None)
     if grace > timedelta(0):
         # A key that ends sooner anyway keeps its own end.
         usable.exclude(expires_at__lt=now + grace).update(expires_at=now + grace)
     else:
-        usable.update(revoked_at=now)
-    return key_add(caller=caller)
+        for old in usable.order_by("id"):
+            key_revoke(key=old)
+    row, key = _key_create(caller)
+    audit("key.rotated", caller=caller, subject=f"{row}, the others end in {grace}" if grace else str(row))
+    return key
 
 
-def key_revoke(*, key: CallerKey) -> bool:
-    """Ends a key at once. Returns whether this call did it."""
-    return bool(CallerKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()))
+@transaction.atomic
+def key_revoke(*, key: CallerKey, reason: str = "") -> bool:
+    """Ends a key at once, and with it what came with it and waits for review. Returns whether this call did it."""
+    if not CallerKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    audit("key.revoked", caller=key.caller, subject=str(key), reason=reason)
+    _reviews_void(key.caller, f"The key {key} was revoked.", key)
+    return True
 
 
+@transaction.atomic
 def webhook_secret_rotate(*, caller: Caller) -> str:
     """Gives a caller a new secret to sign its notifications with, and returns it: the only time it is seen.
 
@@ -121,7 +188,8 @@ def webhook_secret_rotate(*, caller: Caller) -> str:
     """
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     caller.webhook_secret = secret
-    caller.save(update_fields=["webhook_secret"])
+    Caller.objects.filter(pk=caller.pk).update(webhook_secret=secret)
+    audit("webhook_secret.created", caller=caller)
     return secret
 
 
@@ -130,23 +198,69 @@ def key_note_use(*, key_id: int) -> None:
     CallerKey.objects.filter(pk=key_id).update(last_used_at=timezone.now())
 
 
-def caller_set_enabled(*, caller: Caller, enabled: bool) -> bool:
-    """Lets a caller in or shuts it out, from its next request on. Returns whether this call changed anything."""
-    return bool(Caller.objects.filter(pk=caller.pk, enabled=not enabled).update(enabled=enabled))
-
-
 @transaction.atomic
-def grant_add(*, caller: Caller, slug: str) -> Grant:
-    """Grants a caller the skill with this id. Granting twice is one grant. Raises ValidationError if unknown."""
+def grant_add(*, caller: Caller, slug: str, level: Level | Literal[""] | None = None, reason: str = "") -> Grant:
+    """Grants a caller the skill with this id. Granting twice is one grant.
+
+    `level` is the caller's level for this skill, "" for its own, which a new grant has; None leaves it as it is.
+    Raises ValidationError if the skill is unknown.
+    """
     skill = skills_of_workspace(caller.workspace_id).filter(slug=slug).first()
     if skill is None:
         known = ", ".join(skills_of_workspace(caller.workspace_id).values_list("slug", flat=True))
         raise ValidationError(f"There is no skill {slug!r}. There are: {known}.")
-    grant, _ = Grant.objects.get_or_create(caller=caller, skill=skill)
+    grant, made = Grant.objects.select_for_update().get_or_create(
+        caller=caller, skill=skill, defaults={"level": level or ""}
+    )
+    if made:
+        audit("grant.added", caller=caller, subject=_granted(slug, grant.level), reason=reason)
+    elif level is not None and grant.level != level:
+        before, grant.level = grant.level, level
+        Grant.objects.filter(pk=grant.pk).update(level=level)
+        audit("grant.level", caller=caller, subject=f"{slug}: {before or 'own'} → {level or 'own'}", reason=reason)
     return grant
 
 
-def grant_revoke(*, caller: Caller, slug: str) -> bool:
-    """Takes a granted skill back, from the caller's next turn on. Returns whether there was a grant."""
-    deleted, _ = Grant.objects.filter(caller=caller, skill__slug=slug).delete()
-    return bool(deleted)
+@transaction.atomic
+def grant_revoke(
+    *, caller: Caller, slug: str, stop: bool = False, keeps_evidence: bool = False, reason: str = ""
+) -> bool:
+    """Takes a granted skill back, from the caller's next turn on. Returns whether there was a grant.
+
+    Whoever receives `trust.signals.grant_revoked` is told, and with `stop` ends what runs on it, too. The decisions
+    that the grant rests on are taken back with it, so that it is not proposed again for the same reason, unless
+    `keeps_evidence`.
+    """
+    grants = list(Grant.objects.select_for_update().filter(caller=caller, skill__in=Skill.objects.filter(slug=slug)))
+    if not grants:
+        return False
+    Grant.objects.filter(pk__in=[grant.pk for grant in grants]).delete()
+    audit("grant.revoked", caller=caller, subject=_granted(slug, grants[0].level), reason=reason)
+    grant_revoked.send(sender=Grant, caller_id=caller.pk, skill=slug, stop=stop, keeps_evidence=keeps_evidence)
+    return True
+
+
+def _locked(caller: Caller, *columns: str) -> dict[str, Any]:
+    """Returns these columns as they are now, to stay so until the transaction ends; none if the caller is gone."""
+    # No key update: whatever refers to the caller may be added meanwhile.
+    rows = Caller.objects.select_for_update(no_key=True).filter(pk=caller.pk).values(*columns)
+    return rows.first() or {}
+
+
+def _key_create(caller: Caller) -> tuple[CallerKey, str]:
+    key = key_generate()
+    return CallerKey.objects.create(caller=caller, digest=key_digest(key), hint=key_hint(key)), key
+
+
+def _reviews_void(caller: Caller, reason: str, key: CallerKey | None = None) -> None:
+    from trust.services.reviews import reviews_void  # here: it grants skills by this module
+
+    reviews_void(caller=caller, key=key, reason=reason)
+
+
+def _limit(value: int | None) -> str:
+    return "default" if value is None else str(value)
+
+
+def _granted(slug: str, level: str) -> str:
+    return f"{slug} ({level})" if level else slug

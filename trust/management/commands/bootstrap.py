@@ -5,17 +5,17 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from trust.models import CHAT, Level
 from trust.services import caller_create
+from volcanic.management.shell import ShellCommand
 from volcanic.services import workspace_create
 
 PERSONA = "Helps {owner} and answers other agents on their behalf.\n"
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     help = "Makes the first owner, their workspace and demo callers if there is no user yet, and prints their secrets."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -4,14 +4,15 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from trust.models import Level
 from trust.services import caller_create
 from volcanic.management.arguments import add_workspace_argument, workspace_from
+from volcanic.management.shell import ShellCommand
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     help = "Makes a caller and prints its key, and only it, on stdout. The key is not kept: note it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,14 +4,15 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from trust.models import Caller
 from trust.services import key_rotate
 from volcanic.management.arguments import add_workspace_argument, workspace_from
+from volcanic.management.shell import ShellCommand
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     help = "Gives a caller a new key and prints it, and only it, on stdout. Its other keys end, after --grace."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
