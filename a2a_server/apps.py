@@ -6,3 +6,6 @@ class A2AServerConfig(AppConfig):
 
     name = "a2a_server"
     verbose_name = "A2A server"
+
+    def ready(self) -> None:
+        from a2a_server import deciding  # noqa: F401  listens to the owner's decisions

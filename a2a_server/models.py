@@ -57,6 +57,8 @@ class Task(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # The key that the last message came with, where it came with one.
     key_id = models.BigIntegerField(null=True, blank=True, editable=False)
+    # Of what its first message asks for, whatever the message's id; see trust.digests.
+    request_digest = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     # The id of the skill that its run is for; empty for a plain request.
     skill = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     # Its run only reads: should the worker die, another does it again.

@@ -53,7 +53,9 @@ async def send_message(request: a2a_pb2.SendMessageRequest, caller: Authenticate
     await check_submission(submission)
     if request.configuration.return_immediately:
         submitted = await run_db(task_submit, submission=submission)
-        task = await run_db(task_read, task_id=submitted.task_id, caller_id=caller.id)
+        task = submitted.view
+        if task is None:
+            task = await run_db(task_read, task_id=submitted.task_id, caller_id=caller.id)
     else:
         task = await _submit_and_wait(submission)
     return task.to_json(history_length=length)
@@ -121,6 +123,8 @@ async def _submit_and_wait(submission: Submission) -> TaskView:
     give_up = time.monotonic() + settings.BLOCKING_MAX_SECONDS
     with wakeups.waiting(str(submission.task_id)) as waiter:
         submitted = await run_db(task_submit, submission=submission)
+        if submitted.view is not None:
+            return submitted.view
         while True:
             # A task that was just submitted, or is said to work, is not worth a look.
             woken = submitted.fresh and await waiter.wait(_LOOK_SECONDS)

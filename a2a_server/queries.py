@@ -72,13 +72,24 @@ _SUBMITTED = """
     FROM quota LEFT JOIN changed ON true
 """
 
-# A new task. Makes its session if need be. The row has no id when the same message was received within the window, or
-# when it does not fit a quota. A session that has a running task refuses another: task_one_running_per_session raises,
-# and nothing is left behind.
-_TASK_CREATE = f"""
+# The review of a caller in which the very same request waits for the owner, whatever the message's id; in another context
+# that the caller named it is another request. Not where the owner has given the caller more since: then policy may have
+# it done now.
+_WAITING_REVIEW = """
+    SELECT task FROM trust_review AS review
+    WHERE caller_id = %(caller)s AND request_digest = %(request_digest)s::text AND state = 'pending'
+      AND level = (SELECT level FROM trust_caller WHERE id = %(caller)s)
+      AND NOT EXISTS (
+        SELECT FROM trust_grant AS g WHERE g.caller_id = %(caller)s AND g.created_at > review.created_at)
+"""
+
+# A new task. Makes its session if need be. The row has no id when the same message was received within the window, when
+# the same request waits for the owner, or when it does not fit a quota. A session that has a running task refuses
+# another: task_one_running_per_session raises, and nothing is left behind.
+_TASK_INSERT = f"""
     received AS (
         INSERT INTO a2a_server_receivedmessage AS known (caller_id, digest, task_id, received_at)
-        SELECT %(caller)s, %(digest)s::text, %(task)s, %(now)s FROM quota WHERE fits
+        SELECT %(caller)s, %(digest)s::text, %(task)s, %(now)s FROM quota WHERE fits AND NOT EXISTS ({_WAITING_REVIEW})
         ON CONFLICT (caller_id, digest) DO UPDATE
             SET task_id = excluded.task_id, received_at = excluded.received_at
             WHERE known.received_at < %(window_start)s
@@ -91,11 +102,14 @@ _TASK_CREATE = f"""
     changed AS (
         INSERT INTO a2a_server_task (
             id, caller_id, session_id, context_id, state, status_message, status_at, history, metadata,
-            accepted_output_modes, hops, seq, attempt, worker, enqueued_at, created_at)
+            accepted_output_modes, hops, key_id, request_digest, seq, attempt, worker, enqueued_at, created_at)
         SELECT %(task)s, %(caller)s, session.id, %(context)s::text, %(state)s::text, %(status_message)s::jsonb, %(now)s,
-               %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, 1, 0, '', %(now)s, %(now)s
+               %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, %(key)s::bigint,
+               %(request_digest)s::text, %(first_seq)s, 0, '', %(now)s, %(now)s
         FROM session
-        RETURNING id, context_id, state, status_message, status_at, seq),
+        RETURNING id, session_id, context_id, state, status_message, status_at, seq)
+"""
+_TASK_CREATE = f"""{_TASK_INSERT},
     {_STATUS_EVENT_OF_CHANGED}
     {_SUBMITTED}
 """
@@ -106,6 +120,7 @@ _TASK_CONTINUE = f"""
     changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
+            key_id = %(key)s::bigint,
             accepted_output_modes = %(modes)s::jsonb,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
@@ -134,9 +149,31 @@ TASK_CREATE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CREATE}"
 TASK_CONTINUE = f"WITH {_QUOTA}, {_TASK_CONTINUE}"
 TASK_CONTINUE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CONTINUE}"
 
-RECEIVED_TASK = """
+# What a message that is none for a new task belongs to: it was received before, or the same request waits.
+RECEIVED_TASK = f"""
     SELECT task_id FROM a2a_server_receivedmessage
     WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s
+    UNION ALL
+    SELECT task FROM ({_WAITING_REVIEW}) AS waiting WHERE NOT %(continues)s::bool
+    LIMIT 1
+"""
+
+# What the caller says while the owner decides: kept in the history, and told as a status that says so.
+TASK_TALK = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task
+        SET status_at = %(now)s, seq = seq + 1,
+            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
+            history = history || jsonb_build_array(%(message)s::jsonb || jsonb_build_object('contextId', context_id))
+        WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'auth_required'
+        RETURNING id, context_id, state, status_message, status_at, seq),
+    received AS (
+        INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
+        SELECT %(caller)s, %(digest)s::text, id, %(now)s FROM changed
+        ON CONFLICT (caller_id, digest) DO UPDATE
+            SET task_id = excluded.task_id, received_at = excluded.received_at),
+    {_STATUS_EVENT_OF_CHANGED}
+    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
 """
 
 # Every change of state but the two above. The caller of this statement says from which states it may start, and for a
@@ -147,34 +184,43 @@ TASK_TRANSITION = f"""
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             attempt = attempt + %(claims)s, worker = %(worker)s::text, lease_expires_at = %(lease)s,
+            enqueued_at = CASE WHEN %(state)s::text = 'submitted' THEN %(now)s ELSE enqueued_at END,
             cancel_requested_at = CASE WHEN %(state)s::text = 'canceled' THEN %(now)s ELSE cancel_requested_at END
         WHERE id = %(task)s AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
+          AND (%(attempts)s::int IS NULL OR (repeatable AND attempt < %(attempts)s))
         RETURNING *),
     {_STATUS_EVENT_OF_CHANGED}
 """
 TASK_TRANSITION_ONLY = TASK_TRANSITION + "SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed"
 
-# Claims a submitted task, notes the interaction, and reads what the run needs: one statement instead of four.
+# Claims a submitted task, notes the interaction (once for each message: not again when it runs by an approval), and
+# reads what the run needs: one statement instead of four.
 TASK_CLAIM = (
     TASK_TRANSITION
     + """,
     caller AS (
         UPDATE trust_caller AS caller
-        SET interaction_count = interaction_count + 1, last_interaction_at = %(now)s,
-            first_seen_at = coalesce(first_seen_at, %(now)s)
+        SET first_seen_at = coalesce(first_seen_at, %(now)s), last_interaction_at = %(now)s,
+            interaction_count = interaction_count + CASE WHEN EXISTS (
+                SELECT FROM trust_review AS review
+                WHERE review.task = changed.id AND review.state = 'approved'
+                  AND review.messages -> -1 ->> 'messageId' = changed.history -> -1 ->> 'messageId'
+                ) THEN 0 ELSE 1 END
         FROM changed WHERE caller.id = changed.caller_id
         RETURNING caller.id, caller.name, caller.level, caller.enabled)
     SELECT changed.id, changed.attempt, changed.session_id, changed.context_id, changed.history -> -1,
            changed.metadata, changed.accepted_output_modes, changed.hops,
            caller.id, caller.name, caller.level, caller.enabled,
            workspace.id, workspace.slug, workspace.notify_owner,
-           ARRAY(SELECT skill.slug FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
-                 WHERE g.caller_id = caller.id AND skill.enabled),
+           (SELECT coalesce(jsonb_object_agg(skill.slug, g.level), '{}')::text
+            FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
+            WHERE g.caller_id = caller.id AND skill.enabled),
            EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
            EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
+           changed.key_id, changed.request_digest, (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
            ARRAY(SELECT config_id FROM outbox)
     FROM changed
     JOIN caller ON caller.id = changed.caller_id
@@ -203,17 +249,8 @@ ARTIFACT_WRITE = f"""
     SELECT id FROM changed
 """
 
-# The end of a run, all or nothing: the last of its answer where there is one, its state, and the turn in the
-# transcript. Only the run that holds the task can write it.
-RUN_FINISH = f"""
-    WITH changed AS (
-        UPDATE a2a_server_task
-        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL,
-            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
-            seq = seq + CASE WHEN %(artifact_id)s::text IS NULL THEN 1 ELSE 2 END
-        WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
-        RETURNING id, session_id, context_id, state, status_message, status_at, seq),
-    stored AS (
+# The last of a task: an artifact where there is one, and its state.
+_LAST_EVENTS = f"""written AS (
         INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
         SELECT id, %(artifact_id)s::text, %(payload)s::jsonb FROM changed WHERE %(artifact_id)s::text IS NOT NULL
         ON CONFLICT (task_id, artifact_id) DO UPDATE SET payload = excluded.payload),
@@ -221,14 +258,62 @@ RUN_FINISH = f"""
         INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
         SELECT id, seq - 1, {_ARTIFACT_UPDATE}, %(now)s FROM changed WHERE %(artifact_id)s::text IS NOT NULL
         UNION ALL
-        SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed),
+        SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
+
+# A line for the owner, in the statement that changes the task; none where there is no text.
+_NOTIFY = """
+    notified AS (
+        INSERT INTO volcanic_notification (
+            workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
+        SELECT %(workspace)s, session_id, %(notice_kind)s::text, id, 'task:' || id, %(caller_name)s::text,
+               %(notice)s::text, false, %(now)s
+        FROM changed WHERE %(notice)s::text IS NOT NULL)
+"""
+
+# The end of a run, all or nothing: the last of its answer where there is one, its state, the turn in the transcript,
+# and the report to the owner. Only the run that holds the task can write it; or, without an attempt, the owner.
+RUN_FINISH = f"""
+    WITH changed AS (
+        UPDATE a2a_server_task
+        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL,
+            status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
+            seq = seq + CASE WHEN %(artifact_id)s::text IS NULL THEN 1 ELSE 2 END
+        WHERE id = %(task)s AND state = %(from_state)s::text AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
+        RETURNING id, session_id, context_id, state, status_message, status_at, seq),
+    {_LAST_EVENTS},
     turn AS (
         INSERT INTO volcanic_turn (session_id, origin, prompt, messages, pending, state, started_at, finished_at)
         SELECT session_id, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb, %(pending)s::jsonb,
                %(outcome)s::text, %(started)s, %(now)s
         FROM changed),
+    {_NOTIFY},
     {_OUTBOX}
     SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
+"""
+
+# A request for a built-in skill, from its arrival to its answer: no worker has a part in it.
+_TASK_ANSWER = f"""{_TASK_INSERT},
+    {_LAST_EVENTS},
+    caller AS (
+        UPDATE trust_caller
+        SET interaction_count = interaction_count + 1, last_interaction_at = %(now)s,
+            first_seen_at = coalesce(first_seen_at, %(now)s)
+        WHERE id IN (SELECT %(caller)s FROM changed)),
+    note AS (
+        INSERT INTO volcanic_workingnote (workspace_id, namespace, key, text, updated_at, expires_at)
+        SELECT %(workspace)s, 'a2a-inbox/' || id, 'message', %(note)s::text, %(now)s, %(note_expires)s
+        FROM changed WHERE %(note)s::text IS NOT NULL),
+    {_NOTIFY},
+    {_OUTBOX}
+    {_SUBMITTED}
+"""
+TASK_ANSWER = f"WITH {_QUOTA}, {_TASK_ANSWER}"
+TASK_ANSWER_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_ANSWER}"
+
+# What a worker notes of its run before the turn begins.
+RUN_NOTE = """
+    UPDATE a2a_server_task SET skill = %(skill)s, repeatable = %(repeatable)s
+    WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
 
 LEASES_RENEW = """

@@ -1,43 +1,29 @@
-"""Runs submitted tasks: claim, ask policy, run the turn, write the end. Called by Celery, with a task's id."""
+"""Runs submitted tasks: claim, ask policy, do what it says, write the end. Called by Celery, with a task's id."""
 
-import asyncio
 import logging
 import uuid
-from concurrent.futures import CancelledError
-from datetime import timedelta
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
-from django.utils.module_loading import import_string
 
-from a2a_server import selectors
-from a2a_server.files import files_store
+from a2a_server import approvals, builtin, reports
+from a2a_server.errors import RequestError
+from a2a_server.executing import UNEXPECTED, ReleasedError, Work, execute
 from a2a_server.models import TaskState
-from a2a_server.runs import WORKER, Run, StopReason, drive, kept
-from a2a_server.services import SERVER_RESTARTED, Claim, run_finish, task_claim, task_settle
-from a2a_server.sink import RunLostError, TaskSink
-from trust.models import CHAT
+from a2a_server.runs import WORKER, Run, kept
+from a2a_server.services import SERVER_RESTARTED, ArtifactUpdate, Claim, run_finish, run_note, task_claim, task_settle
+from a2a_server.sink import TaskSink
+from a2a_server.triage import put_before_owner
+from a2a_server.turns import full_turn, message_text
+from trust.handlers import handler
+from trust.learning.matching import learned_skill, open_draft
+from trust.models import CHAT, Level, Review, Skill
+from trust.naming import Unnamed, named_skill
 from trust.policy import Decision, Mode, decide
-from volcanic.redaction import redact
-from volcanic.runtime import tools
-from volcanic.runtime.base import Inbound, Outcome, Runner, Turn, TurnFailedError, TurnState
-from volcanic.runtime.prompt import frame_inbound
-from volcanic.selectors import session_history
-from volcanic.toolbox.notify import NOTIFY_OWNER
+from trust.selectors import skill_of_workspace
+from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
+from volcanic.runtime.current import runner
 
 logger = logging.getLogger(__name__)
-
-UNEXPECTED = "The run failed unexpectedly."
-
-
-@cache
-def runner() -> Runner:
-    """Returns this process's runner, as RUNNER names it."""
-    made: Runner = import_string(settings.RUNNER)()
-    return made
 
 
 def task_run(*, task_id: uuid.UUID) -> None:
@@ -46,11 +32,7 @@ def task_run(*, task_id: uuid.UUID) -> None:
     if claim is None:
         return
     try:
-        decision = _decide(claim)
-        if decision.mode is Mode.REJECT:
-            task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason)
-        else:
-            _full_turn(claim)
+        _follow_policy(claim)
     except TurnFailedError as error:
         task_settle(claim=claim, state=TaskState.FAILED, text=str(error))
     except Exception:
@@ -58,50 +40,106 @@ def task_run(*, task_id: uuid.UUID) -> None:
         task_settle(claim=claim, state=TaskState.FAILED, text=UNEXPECTED)
 
 
-def _decide(claim: Claim) -> Decision:
+def _follow_policy(claim: Claim) -> None:
+    """Asks policy what the request leads to, and does that. Here alone, so that no way in goes round it."""
     if not claim.enabled:
-        return Decision(Mode.REJECT, "The owner has disabled this agent.")
-    skill = claim.metadata.get("skill") or claim.message.get("metadata", {}).get("skill") or CHAT
-    return decide(level=claim.level, granted=claim.granted, skill=str(skill))
+        task_settle(claim=claim, state=TaskState.REJECTED, text="The owner has disabled this agent.")
+        return
+    review = approvals.review_of(claim)
+    approved = review if approvals.is_approved(claim, review) else None
+    skill = _skill_of(claim, approved)
+    draft = None
+    if skill is None and approved is None and claim.level is Level.PROPOSE:
+        draft = open_draft(message_text(claim.message), caller_id=claim.caller_id)
+    decision = _decide(claim, skill, approved=approved is not None, has_draft=draft is not None)
+    if decision.mode is Mode.REJECT:
+        task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason)
+        return
+    assert not isinstance(skill, Unnamed)
+    if approved is not None and (problem := approvals.problem(claim, approved, skill)):
+        approvals.ask_again(claim, approved, problem)
+        return
+    match decision.mode:
+        case Mode.TRIAGE | Mode.REVIEW:
+            put_before_owner(claim, skill, decision, review, draft if decision.offers_draft else None)
+        case Mode.BUILT_IN:
+            assert skill is not None
+            _answer(claim, skill, decision)
+        case Mode.FULL_TURN:
+            _full_turn(claim, skill, decision, approved)
 
 
-def _full_turn(claim: Claim) -> None:
+def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
+    """Returns the skill that the request names, or that was learned from such requests; None for a plain request.
+
+    What the owner approved is the skill that they saw.
+    """
+    if approved is not None:
+        return None if approved.skill == CHAT else skill_of_workspace(claim.workspace_id, approved.skill)
+    name = claim.message.get("metadata", {}).get("skill") or claim.metadata.get("skill")
+    if not name:
+        granted = [slug for slug in claim.grants if slug != CHAT]
+        text = message_text(claim.message)
+        return learned_skill(text, workspace_id=claim.workspace_id, granted=granted) if granted else None
+    skill = named_skill(name, workspace_id=claim.workspace_id, grants=claim.grants)
+    return None if isinstance(skill, Skill) and skill.slug == CHAT else skill
+
+
+def _decide(claim: Claim, skill: Skill | Unnamed | None, *, approved: bool, has_draft: bool) -> Decision:
+    if isinstance(skill, Unnamed):
+        slug, kind = skill.name, None
+    else:
+        slug, kind = (skill.slug, Skill.Kind(skill.kind)) if skill else (CHAT, Skill.Kind.ASSISTANT)
+    return decide(
+        level=claim.level,
+        grants=claim.grants,
+        skill=slug,
+        kind=kind,
+        hops=claim.hops,
+        max_hops=settings.MAX_HOPS,
+        approved=approved,
+        has_draft=has_draft,
+    )
+
+
+def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
+    """Has a built-in skill answer a request that did not come to it in the web process: one that the owner approved."""
+    try:
+        answer = builtin.answer(skill.slug, claim.message, claim.workspace_id, reported=decision.reported)
+    except RequestError as error:
+        task_settle(claim=claim, state=TaskState.REJECTED, text=str(error))
+        return
+    words = [{"role": "user", "text": message_text(claim.message)}, {"role": "assistant", "text": answer.text}]
+    run_finish(
+        claim=claim,
+        origin=f"task:{claim.task_id}",
+        prompt=message_text(claim.message),
+        outcome=Outcome(state=TurnState.COMPLETED, text=answer.text, messages=words),
+        text="",
+        update=ArtifactUpdate(artifact=answer.artifact),
+        report=answer.notice,
+    )
+
+
+def _full_turn(claim: Claim, skill: Skill | None, decision: Decision, approved: Review | None) -> None:
+    if skill is not None:
+        run_note(claim=claim, skill=skill.slug)
+    work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     with kept(Run(claim.task_id, claim.attempt)) as run:
-        turn = _turn_of(claim)
-        _drive(claim, run, turn)
+        turn = full_turn(claim, skill, approved)
+        sink = TaskSink(claim)
+        try:
+            outcome = execute(claim, run, turn, sink, work)
+        except ReleasedError:
+            outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
+        if outcome is not None:
+            _finish(claim, turn, sink, outcome, skill, decision)
 
 
-def _drive(claim: Claim, run: Run, turn: Turn) -> None:
-    sink = TaskSink(claim)
-    try:
-        outcome = drive(run, lambda: _run(turn, sink))
-    except (CancelledError, RunLostError):
-        if run.stopped is not StopReason.SHUTDOWN:
-            logger.info("run %s of task %s stopped: no longer its own", claim.attempt, claim.task_id)
-            return
-        outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
-    except TurnFailedError as error:
-        outcome = Outcome(state=TurnState.FAILED, text=redact(str(error)))
-    except Exception:
-        logger.exception("run of task %s failed", claim.task_id)
-        outcome = Outcome(state=TurnState.FAILED, text=UNEXPECTED)
-    _finish(claim, turn, sink, outcome)
-
-
-async def _run(turn: Turn, sink: TaskSink) -> Outcome:
-    try:
-        async with asyncio.timeout((turn.deadline - timezone.now()).total_seconds()) as limit:
-            return await runner().run(turn, sink)
-    except TimeoutError:
-        if not limit.expired():
-            raise  # a time-out of the runner's own, not of the turn
-        raise TurnFailedError(f"The run took longer than {settings.TURN_TIMEOUT_SECONDS} seconds.") from None
-    finally:
-        await sink.close()
-
-
-def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome) -> None:
-    """Writes the answer, the task's state and the transcript. A run that was lost writes nothing."""
+def _finish(
+    claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome, skill: Skill | None, decision: Decision
+) -> None:
+    """Writes the answer, the task's state, the transcript and the report. A run that was lost writes nothing."""
     completed = outcome.state is TurnState.COMPLETED
     held = run_finish(
         claim=claim,
@@ -110,43 +148,7 @@ def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome) -> None:
         outcome=outcome,
         text=outcome.message if completed else outcome.text,
         update=sink.rest(outcome.text if completed else None),
+        report=reports.report(turn, sink, outcome, skill) if decision.reported else "",
     )
     if not held:
         logger.info("run %s of task %s ended too late", claim.attempt, claim.task_id)
-
-
-def _turn_of(claim: Claim) -> Turn:
-    origin = f"task:{claim.task_id}"
-    history, answers = session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ([], None)
-    text = message_text(claim.message)
-    workspace = Path(settings.WORKSPACES_DIR) / claim.workspace_slug
-    references = claim.message.get("referenceTaskIds", ())
-    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notifier=claim.notify_owner)
-    allowed = tools.allowed(inbound)
-    files = files_store(task_id=claim.task_id, workspace=workspace, caller=claim.caller_name) if claim.has_files else []
-    return Turn(
-        session_id=claim.session_id,
-        origin=origin,
-        workspace=workspace,
-        prompt=frame_inbound(
-            caller=claim.caller_name,
-            text=text,
-            accepted_output_modes=claim.accepted_output_modes,
-            references=selectors.references_describe(task_ids=references, caller_id=claim.caller_id),
-            notify_owner=NOTIFY_OWNER in allowed,
-            files=[f"{file.path} ({file.size} bytes, {file.media_type})" for file in files],
-        ),
-        text=text,
-        tools=allowed,
-        deadline=timezone.now() + timedelta(seconds=settings.TURN_TIMEOUT_SECONDS),
-        history=history,
-        answers=answers,
-        message=claim.message,
-        workspace_id=claim.workspace_id,
-        inbound=inbound,
-    )
-
-
-def message_text(message: dict[str, Any]) -> str:
-    """Returns a message's parts as text for the assistant: text as it is, data as JSON."""
-    return "\n".join(selectors.part_text(part) for part in message.get("parts", ()))

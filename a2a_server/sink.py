@@ -4,23 +4,33 @@ import asyncio
 import logging
 from typing import Any
 
+from a2a_server.artifacts import response_artifact
 from a2a_server.services import ArtifactUpdate, Claim, artifact_write
 from volcanic.db import run_db
+from volcanic.runtime import tools
 from volcanic.text import clean_text
 
 logger = logging.getLogger(__name__)
 
-RESPONSE = "response"
 _WRITE_EVERY_SECONDS = 0.1
-
-
-def response_artifact(text: str) -> dict[str, Any]:
-    """Returns the artifact that holds the assistant's answer, in the wire's form."""
-    return {"artifactId": RESPONSE, "name": RESPONSE, "parts": [{"text": text}]}
 
 
 class RunLostError(Exception):
     """The run holds its task no more: canceled, expired or taken over. It must stop and write nothing."""
+
+
+class SilentSink:
+    """The sink of a turn that nobody reads along with: a triage."""
+
+    async def text(self, delta: str, *, restart: bool = False) -> None:
+        """Lets text pass: the turn's outcome has it."""
+
+    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
+        """Lets a tool call pass."""
+
+    async def artifact(self, artifact: dict[str, Any]) -> None:
+        """Refuses an artifact: no tool of such a turn makes one."""
+        raise tools.ToolError("Nothing can be sent out of this turn.")
 
 
 class TaskSink:
@@ -38,6 +48,9 @@ class TaskSink:
         self._writer: asyncio.Task[None] | None = None
         self._writing = False
         self._stopping = False
+        # What the owner is told afterwards, in the order of its first use.
+        self.tools: dict[str, None] = {}
+        self.files: dict[str, None] = {}
 
     async def text(self, delta: str, *, restart: bool = False) -> None:
         """Takes a piece of the answer; see `volcanic.runtime.Sink`."""
@@ -54,6 +67,10 @@ class TaskSink:
     async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
         """Takes note of a tool call."""
         logger.info("tool call %s in task %s", name, self._claim.task_id)
+        self.tools[name] = None
+        touches = tools.touched(name)
+        if (tools.WORKSPACE in touches or tools.CALLER in touches) and isinstance(path := arguments.get("path"), str):
+            self.files[path] = None
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
         """Writes a whole artifact at once."""

@@ -34,12 +34,13 @@ def task_at(*, task: Task, seq: int) -> dict[str, Any]:
 
 
 def _messages_added(before: dict[str, Any], now: dict[str, Any]) -> int:
-    """The first status comes with the first message; a submission after a question adds the question and its answer."""
+    """The first status comes with the first message; a submission after a question adds the question and its answer;
+    while the owner decides, each message of the caller's is a status."""
     if not before:
         return 1
     if before["state"] == "TASK_STATE_INPUT_REQUIRED" and now["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_FAILED"):
         return 2 if "message" in before else 1
-    return 0
+    return int(before["state"] == now["state"] == "TASK_STATE_AUTH_REQUIRED")
 
 
 def _apply(artifacts: dict[str, dict[str, Any]], update: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ from a2a_server.models import PushConfig, TaskState
 from a2a_server.push_configs import WantedPush
 from a2a_server.selectors import TaskFilter, parse_task_id
 from a2a_server.services import Submission
+from trust.digests import request_digest
 from trust.selectors import AuthenticatedCaller
 from volcanic.text import clean_json, clean_text
 
@@ -40,7 +41,7 @@ _CONTEXT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CONFIG_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 _SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,50}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]?(?:[\x20-\x7e]*[\x21-\x7e])?")
-_HOPS = "volcanic.hops"
+_HOPS, _SKILL = "volcanic.hops", "skill"
 MAX_PAGE_SIZE = 100
 INPUT_MODES = ["text/plain", "application/json", "*/*"]
 OUTPUT_MODES = ["text/plain", "*/*"]
@@ -103,6 +104,7 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
     metadata = _plain_json(request.metadata) if request.HasField("metadata") else None
     digest = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
     wire_message = _plain_json(_without_bytes(message) if files else message)
+    skill = (metadata or {}).get(_SKILL) or wire_message.get("metadata", {}).get(_SKILL)
     return Submission(
         caller_id=caller.id,
         caller_name=caller.name,
@@ -118,6 +120,9 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
         files=files,
         push=push,
         limits=caller.limits,
+        key_id=caller.key_id,
+        request_digest=request_digest(wire_message, metadata, message.context_id),
+        skill=skill,
     )
 
 

@@ -52,7 +52,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="2 seconds each: shows that all works, not how fast")
     parser.add_argument("--worker-threads", type=int, help="instead of WORKER_THREADS")
     parser.add_argument("--only", default="", help="a comma list of uvicorn, daphne, sdk_database, sdk_memory")
-    parser.add_argument("--measures", default="", help="a comma list of send, immediate, get, stream, list, push")
+    parser.add_argument("--measures", default="", help="a comma list of send, immediate, get, stream, list, notify, push")
     return parser.parse_args()
 
 
@@ -102,7 +102,8 @@ def _measure_server(
                 _filled.add(server)
                 peer.fill_database(database)
 
-        without = ("push",) if database else ("push", "list")  # the one measure is ours alone; memory keeps no list
+        ours = ("notify", "push")
+        without = ours if database else (*ours, "list")  # memory keeps no list
         return measure(server, port, {"web": web}, keys, options, prepare=fill, without=without)
 
 

@@ -45,6 +45,9 @@ def make_call(measure: str, number: int, task_ids: list[str], total: int, webhoo
             configuration["taskPushNotificationConfig"] = {"url": webhook}
         params = {"message": message, "configuration": configuration}
         return Call(_body(number, "SendMessage", params), _check_accepted)
+    if measure == "notify":
+        params = {"message": message, "metadata": {"skill": "notify-user"}}
+        return Call(_body(number, "SendMessage", params), lambda answer: _check_sent(answer, "Passed on to the owner."))
     if measure == "stream":
         return Call(
             _body(number, "SendStreamingMessage", {"message": message}), lambda answer: _check_stream(answer, text)

@@ -16,7 +16,7 @@ from bench.processes import PROJECT, BenchError, cpu_seconds, memory_of
 from bench.product import LISTED_TASKS, Keys
 from volcanic.supervisor.spec import Spec
 
-MEASURES = ("send", "immediate", "get", "stream", "list", "push")
+MEASURES = ("send", "immediate", "get", "stream", "list", "notify", "push")
 Measured = dict[str, float]
 _PATIENCE = 60.0  # seconds until a server that listens gives its first right answer: its worker may still start
 _GET_TASKS = 20

@@ -10,6 +10,9 @@ class TrustConfig(AppConfig):
 
     def ready(self) -> None:
         from trust import checks  # noqa: F401
+        from trust.learning import receivers  # noqa: F401
         from trust.services import builtin_skills_ensure
+        from trust.toolbox import register_tools
 
         post_migrate.connect(builtin_skills_ensure, sender=self)
+        register_tools()

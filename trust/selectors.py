@@ -1,12 +1,14 @@
 """Reads of callers, skills and grants."""
 
+import json
+import uuid
 from dataclasses import dataclass, field
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from trust.limits import COLUMNS, Limits
-from trust.models import Caller, CallerIdentity, Skill
+from trust.models import AuditEntry, Caller, CallerIdentity, Level, Review, Skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,64 @@ def skills_of_workspace(workspace_id: int) -> QuerySet[Skill]:
     return Skill.objects.filter(Q(workspace_id=workspace_id) | Q(workspace=None), enabled=True).order_by("id")
 
 
+def skill_of_workspace(workspace_id: int, slug: str) -> Skill | None:
+    """Returns the enabled skill of a workspace with this id, the built-in ones included."""
+    return skills_of_workspace(workspace_id).filter(slug=slug).first()
+
+
 def skills_granted_to(caller: Caller) -> QuerySet[Skill]:
     """Returns the enabled skills granted to a caller."""
     return Skill.objects.filter(grants__caller=caller, enabled=True).order_by("id")
+
+
+def audit_of_caller(caller: Caller, limit: int) -> list[AuditEntry]:
+    """Returns what was last done about a caller, the newest first."""
+    return list(AuditEntry.objects.filter(caller_id=caller.pk).order_by("-id")[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a caller stands: what policy asks about it."""
+
+    name: str
+    enabled: bool
+    level: Level
+    grants: dict[str, Level | None]
+    # Of notify-user, as far as the owner has not read them; counted up to a bound.
+    unread_messages: int
+
+
+_STANDING = """
+    SELECT caller.name, caller.enabled, caller.level,
+           (SELECT coalesce(jsonb_object_agg(skill.slug, g.level), '{}')::text
+            FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
+            WHERE g.caller_id = caller.id AND skill.enabled),
+           (SELECT count(*) FROM (
+                SELECT FROM volcanic_notification AS notification
+                WHERE notification.workspace_id = caller.workspace_id AND notification.caller = caller.name
+                  AND notification.read_at IS NULL AND notification.kind = 'message'
+                LIMIT %(most)s) AS counted)
+    FROM trust_caller AS caller WHERE caller.id = %(caller)s
+"""
+
+
+def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
+    """Returns where a caller stands, None for one that is no more. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, {"caller": caller_id, "most": most_unread})
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    grants = {slug: Level(level) if level else None for slug, level in json.loads(row[3]).items()}
+    return Standing(row[0], row[1], Level(row[2]), grants, row[4])
+
+
+def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | None:
+    """Returns the task for which the same request of a caller waits for the owner."""
+    waiting = Review.objects.filter(caller_id=caller_id, request_digest=request_digest, state=Review.State.PENDING)
+    return waiting.values_list("task", flat=True).first()
+
+
+def reviews_waiting(*, caller_id: int) -> int:
+    """Returns how many requests of a caller wait for the owner, or for the caller's answer to them."""
+    return Review.objects.filter(caller_id=caller_id, state__in=[Review.State.PENDING, Review.State.ASKED]).count()

@@ -22,6 +22,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='task',
+            name='request_digest',
+            field=models.CharField(blank=True, db_default='', editable=False, max_length=64),
+        ),
+        migrations.AddField(
+            model_name='task',
             name='skill',
             field=models.CharField(blank=True, db_default='', editable=False, max_length=64),
         ),

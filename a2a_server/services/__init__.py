@@ -1,8 +1,9 @@
 """The verbs of tasks. Nothing else writes a task's state. Import them from here.
 
-Inside, everything may import `transitions`, and `submitting` may import `reading`.
+Inside, everything may import `transitions`, `owner` may import `runs`, and `submitting` may import `reading`.
 """
 
+from a2a_server.services.owner import task_answer, task_ask, task_reject, task_resume, task_stop
 from a2a_server.services.reading import task_cancel, task_expire, task_read, tasks_sweep
 from a2a_server.services.runs import (
     ArtifactUpdate,
@@ -10,6 +11,8 @@ from a2a_server.services.runs import (
     artifact_write,
     leases_renew,
     run_finish,
+    run_note,
+    run_release,
     runs_lost,
     task_claim,
     task_settle,
@@ -27,13 +30,20 @@ __all__ = [
     "leases_renew",
     "push_enqueue",
     "run_finish",
+    "run_note",
+    "run_release",
     "runs_lost",
+    "task_answer",
+    "task_ask",
     "task_cancel",
     "task_claim",
     "task_enqueue",
     "task_expire",
     "task_read",
+    "task_reject",
+    "task_resume",
     "task_settle",
+    "task_stop",
     "task_submit",
     "tasks_sweep",
 ]

@@ -3,7 +3,7 @@
 import uuid
 from datetime import timedelta
 
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from a2a_server import queries, selectors
@@ -17,6 +17,9 @@ from a2a_server.services.transitions import (
     transition,
     transition_values,
 )
+from trust.services import reviews_void
+
+MAX_ATTEMPTS = 3
 
 
 def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
@@ -34,17 +37,27 @@ def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 def task_cancel(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
     """Cancels a caller's task, whatever it is doing: its worker notices within a second and writes nothing more.
 
-    Raises TaskNotFound, or NotCancelable when the task has ended.
+    What waits for the owner is void. Raises TaskNotFound, or NotCancelable when the task has ended.
     """
     if transition(transition_values(task_id, TaskState.CANCELED, caller=caller_id)) is None:
         task = task_read(task_id=task_id, caller_id=caller_id)
         raise NotCancelable(f"The task has ended already ({task.state.value}).")
+    # After it and apart: a decision takes the review first and then the task, so that holding both here could lock
+    # the two out. Should this process die in between, the decision finds the task canceled.
+    reviews_void(task=task_id, reason="The task was canceled.")
     return selectors.task_get(task_id=task_id, caller_id=caller_id)
 
 
 def task_expire(*, task_id: uuid.UUID) -> bool:
-    """Fails a task whose worker is gone: working → failed, if its lease has passed. Returns whether this call did."""
+    """Ends the run of a task whose lease has passed, since its worker is gone: working → failed, or for a run that only
+    reads → submitted, MAX_ATTEMPTS times at most. Returns whether this call did."""
     now = timezone.now()
+    again = transition_values(
+        task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], now=now, lease_before=now, attempts=MAX_ATTEMPTS
+    )
+    if transition(again) is not None:
+        transaction.on_commit(lambda: task_enqueue(task_id))
+        return True
     values = transition_values(task_id, TaskState.FAILED, now=now, lease_before=now)
     values["status_message"] = status_message(task_id, SERVER_RESTARTED)
     return transition(values) is not None

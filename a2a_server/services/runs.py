@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,11 +13,13 @@ from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.models import TaskState
-from a2a_server.services.transitions import FROM_STATES, status_message, transition, transition_values
+from a2a_server.services.transitions import FROM_STATES, status_message, task_enqueue, transition, transition_values
 from trust.models import Level
 from volcanic import wakeups
+from volcanic.models import Notification
+from volcanic.redaction import redact
 from volcanic.runtime.base import Outcome
-from volcanic.text import clean_json
+from volcanic.text import clean_json, clean_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +41,18 @@ class Claim:
     workspace_id: int
     workspace_slug: str
     notify_owner: bool
-    granted: frozenset[str]
+    # The granted skills, each with the level that counts for it where it is not the caller's.
+    grants: Mapping[str, Level | None]
     started_at: datetime
     # Whether anything was said in the session before.
     has_history: bool
     # Whether files came for this run.
     has_files: bool
+    # The key that the message came with, and the review that the task has, if any.
+    key_id: int | None
+    review_id: int | None
+    # Of what the task's first message asks for.
+    request_digest: str
 
 
 def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
@@ -75,9 +83,12 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         workspace_id=row[12],
         workspace_slug=row[13],
         notify_owner=row[14],
-        granted=frozenset(row[15]),
+        grants={slug: Level(level) if level else None for slug, level in json.loads(row[15]).items()},
         has_history=row[16],
         has_files=row[17],
+        key_id=row[18],
+        request_digest=row[19],
+        review_id=row[20],
         started_at=now,
     )
 
@@ -107,7 +118,7 @@ class ArtifactUpdate:
         }
 
 
-_NO_ARTIFACT = {"artifact_id": None, "payload": None, "chunk": None, "append": False, "last": False}
+NO_ARTIFACT = {"artifact_id": None, "payload": None, "chunk": None, "append": False, "last": False}
 
 
 def artifact_write(*, claim: Claim, update: ArtifactUpdate) -> bool:
@@ -125,12 +136,19 @@ def artifact_write(*, claim: Claim, update: ArtifactUpdate) -> bool:
 
 
 def run_finish(
-    *, claim: Claim, origin: str, prompt: str, outcome: Outcome, text: str, update: ArtifactUpdate | None
+    *,
+    claim: Claim,
+    origin: str,
+    prompt: str,
+    outcome: Outcome,
+    text: str,
+    update: ArtifactUpdate | None,
+    report: str = "",
 ) -> bool:
-    """Ends a run with what its turn came to, all or nothing: answer, state, transcript. One statement.
+    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report. One statement.
 
-    `text` is the status message (redacted), "" for none; `update` the last of the answer. Returns whether the run
-    still held its task; if not, nothing was written.
+    `text` is the status message (redacted), "" for none; `update` the last of the answer; `report` what the owner is
+    told of it afterwards, "" for nothing. Returns whether the run still held its task; if not, nothing was written.
     """
     state = TaskState(outcome.state.value)
     values = {
@@ -138,6 +156,8 @@ def run_finish(
         "attempt": claim.attempt,
         "now": timezone.now(),
         "state": state.value,
+        "from_state": TaskState.WORKING.value,
+        **notice_values(claim.workspace_id, claim.caller_name, report),
         "status_message": status_message(claim.task_id, text) if text else None,
         "origin": origin,
         "prompt": prompt,
@@ -145,7 +165,7 @@ def run_finish(
         "pending": None if outcome.pending is None else json.dumps(clean_json(outcome.pending)),
         "outcome": outcome.state.value,
         "started": claim.started_at,
-        **(update.values() if update else _NO_ARTIFACT),
+        **(update.values() if update else NO_ARTIFACT),
     }
     assert TaskState.WORKING in FROM_STATES[state]
     return transition(values, queries.RUN_FINISH) is not None
@@ -157,8 +177,45 @@ def task_settle(*, claim: Claim, state: TaskState, text: str = "") -> bool:
     Returns whether the run still held its task; if not, nothing was written.
     """
     message = status_message(claim.task_id, text) if text else None
-    values = transition_values(claim.task_id, state, attempt=claim.attempt, status_message=message)
+    values = transition_values(
+        claim.task_id, state, only_from=[TaskState.WORKING], attempt=claim.attempt, status_message=message
+    )
     return transition(values) is not None
+
+
+def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False) -> None:
+    """Notes what a run is for: the skill asked for ("" for a plain request), and whether it may be done again by
+    another worker, should this one die."""
+    with connection.cursor() as cursor:
+        values: dict[str, Any] = {
+            "task": claim.task_id,
+            "attempt": claim.attempt,
+            "skill": skill,
+            "repeatable": repeatable,
+        }
+        cursor.execute(queries.RUN_NOTE, values)
+
+
+def run_release(*, claim: Claim) -> bool:
+    """Gives a run that only reads back, to be done by another worker: working → submitted. Returns whether the run
+    still held its task."""
+    values = transition_values(claim.task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], attempt=claim.attempt)
+    done = transition(values) is not None
+    if done:
+        transaction.on_commit(lambda: task_enqueue(claim.task_id))
+    return done
+
+
+def notice_values(
+    workspace_id: int, caller_name: str, text: str, kind: str = Notification.Kind.REPORT
+) -> dict[str, Any]:
+    """Returns the parameters of a line for the owner that goes with a change of a task; no `text`, no line."""
+    return {
+        "workspace": workspace_id,
+        "caller_name": caller_name,
+        "notice": clean_text(redact(text)) or None,
+        "notice_kind": kind,
+    }
 
 
 def leases_renew(*, runs: Sequence[tuple[uuid.UUID, int]]) -> None:

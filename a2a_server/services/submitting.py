@@ -12,15 +12,19 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from a2a_server import queries, quotas
+from a2a_server import builtin, queries, quotas
 from a2a_server.errors import InvalidParams, NotSupported
 from a2a_server.files import IncomingFile, files_keep
 from a2a_server.models import TERMINAL, TaskState
 from a2a_server.push_configs import WantedPush, push_config_set
+from a2a_server.selectors import TaskView, part_text
 from a2a_server.services.reading import task_read
-from a2a_server.services.transitions import status_message, task_enqueue, tell
+from a2a_server.services.runs import ArtifactUpdate, notice_values
+from a2a_server.services.transitions import status_message, task_enqueue, tell, transition
 from trust.limits import Limits
+from trust.services import review_add
 
+ADDED = "Your message was added to the request. The owner has not decided yet."
 CONTEXT_BUSY = "context busy, retry when the current task ends"
 
 
@@ -46,45 +50,109 @@ class Submission:
     files: Sequence[IncomingFile] = ()
     push: WantedPush | None = None
     limits: Limits = field(default_factory=Limits.of)
+    # The key that it came with, where it came with one.
+    key_id: int | None = None
+    # Of what it asks for, whatever its id.
+    request_digest: str = ""
+    # What it calls the skill that it asks for; None for a plain request.
+    skill: Any = None
 
 
 class Submitted(NamedTuple):
-    """The task that a message led to. `fresh` when this call has it run; otherwise nothing is about to happen."""
+    """The task that a message led to. `fresh` when this call has it run; otherwise nothing is about to happen. `view`
+    is the task where it is known without reading it: a built-in skill answered."""
 
     task_id: uuid.UUID
     fresh: bool
+    view: TaskView | None = None
 
 
 def task_submit(*, submission: Submission) -> Submitted:
     """Makes a task of a message, or continues the one it names, and has it run. One statement, unless near a quota.
 
-    The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else.
-    Over MAX_HOPS the task is made and has failed. Raises TaskNotFound, InvalidParams (another context), NotSupported
-    (the task does not wait for an answer; the context is busy), QuotaExceeded.
+    The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else; so does
+    the same request again while it waits for the owner. A message for a task that waits for the owner is added to the
+    request. A built-in skill that policy lets the caller have answers at once. Over MAX_HOPS the task is made and has
+    failed. Raises TaskNotFound, InvalidParams (another context), NotSupported (the task does not wait for an answer;
+    the context is busy), ContentTypeNotSupported (files for a built-in skill), QuotaExceeded.
     """
+    answer = builtin.answer_for(submission) if submission.skill and not submission.continues else None
     check = quotas.Check(
         caller_id=submission.caller_id,
         limits=submission.limits,
         continues=submission.continues,
         files=submission.files,
     )
-    if not check.always_near and (submitted := _submit(submission, check)) is not None:
+    if not check.always_near and (submitted := _submit(submission, check, answer)) is not None:
         return submitted
-    submitted = _submit(submission, check.exactly())
+    submitted = _submit(submission, check.exactly(), answer)
     assert submitted is not None
     return submitted
 
 
-def _submit(submission: Submission, check: quotas.Check) -> Submitted | None:
+# The same, where a built-in skill answers.
+_ANSWERING = {
+    queries.TASK_CREATE: queries.TASK_ANSWER,
+    queries.TASK_CREATE_THOROUGHLY: queries.TASK_ANSWER_THOROUGHLY,
+}
+
+
+def _submit(submission: Submission, check: quotas.Check, answer: builtin.Answer | None) -> Submitted | None:
     """Does it, or returns None if that has to be done again, exactly: the caller is near a quota."""
+    over = submission.hops > settings.MAX_HOPS
+    statement, counts = check.statement()
+    values = _values(submission) | counts
+    if answer is not None:
+        statement = _ANSWERING[statement]
+        values |= _answer_values(submission, answer)
+    task_id = submission.task_id
+    # What comes along needs statements of its own; a plain message is one statement, and needs no more.
+    along = submission.files or submission.push is not None
+    with transaction.atomic() if along or check.exact else nullcontext():
+        if check.exact:
+            check.lock()
+        row = _execute_unless_busy(statement, values)
+        used = quotas.Used(*row[2:])
+        check.note(used, values)
+        if row[0] is None:
+            return _not_submitted(submission, values, check, used)
+        if submission.files and not over:
+            files_keep(task_id=task_id, files=submission.files)
+        if submission.push is not None:
+            push_config_set(task_id=task_id, caller_id=submission.caller_id, wanted=submission.push)
+    runs = not over and answer is None
+    if runs:
+        transaction.on_commit(lambda: task_enqueue(task_id))
+    if submission.continues:  # nobody can wait for a new task yet
+        transaction.on_commit(lambda: tell(task_id, values["state"], row[1]))
+    return Submitted(task_id, fresh=runs, view=None if answer is None else _answered(values))
+
+
+def _answered(values: dict[str, Any]) -> TaskView:
+    """Returns a task as the statement that answered it has left it."""
+    return TaskView(
+        id=values["task"],
+        context_id=values["context"],
+        state=TaskState.COMPLETED,
+        status_at=values["now"],
+        status_message=None,
+        history=values["history"],
+        metadata=values["metadata"],
+        seq=values["first_seq"],
+        lease_expires_at=None,
+        artifacts=f"[{values['payload']}]",
+    )
+
+
+def _values(submission: Submission) -> dict[str, Any]:
+    """Returns the parameters of the statement that makes or continues a task."""
     now = timezone.now()
     over = submission.hops > settings.MAX_HOPS
     task_id = submission.task_id
     context_id = submission.context_id or ("" if submission.continues else str(uuid.uuid4()))
     message = {**submission.message, "taskId": str(task_id), "contextId": context_id}
     state = TaskState.FAILED if over else TaskState.SUBMITTED
-    statement, counts = check.statement()
-    values = {
+    return {
         "now": now,
         "window_start": now - timedelta(seconds=settings.DUPLICATE_WINDOW_SECONDS),
         "task": task_id,
@@ -100,27 +168,23 @@ def _submit(submission: Submission, check: quotas.Check) -> Submitted | None:
         "metadata": None if submission.metadata is None else json.dumps(submission.metadata),
         "modes": json.dumps(list(submission.accepted_output_modes)),
         "hops": submission.hops,
-        **counts,
+        "key": submission.key_id,
+        "request_digest": submission.request_digest,
+        "continues": submission.continues,
+        "first_seq": 1,
     }
-    # What comes along needs statements of its own; a plain message is one statement, and needs no more.
-    along = submission.files or submission.push is not None
-    with transaction.atomic() if along or check.exact else nullcontext():
-        if check.exact:
-            check.lock()
-        row = _execute_unless_busy(statement, values)
-        used = quotas.Used(*row[2:])
-        check.note(used, values)
-        if row[0] is None:
-            return _not_submitted(submission, values, check, used)
-        if submission.files and not over:
-            files_keep(task_id=task_id, files=submission.files)
-        if submission.push is not None:
-            push_config_set(task_id=task_id, caller_id=submission.caller_id, wanted=submission.push)
-    if not over:
-        transaction.on_commit(lambda: task_enqueue(task_id))
-    if submission.continues:  # nobody can wait for a new task yet
-        transaction.on_commit(lambda: tell(task_id, state.value, row[1]))
-    return Submitted(task_id, fresh=not over)
+
+
+def _answer_values(submission: Submission, answer: builtin.Answer) -> dict[str, Any]:
+    now = timezone.now()
+    return {
+        "state": TaskState.COMPLETED.value,
+        "first_seq": 2,
+        **ArtifactUpdate(artifact=answer.artifact).values(),
+        **notice_values(submission.workspace_id, submission.caller_name, answer.notice, answer.notice_kind),
+        "note": answer.note or None,
+        "note_expires": now + timedelta(seconds=settings.WORKING_MEMORY_SECONDS),
+    }
 
 
 def _execute_unless_busy(query: str, values: dict[str, Any]) -> Sequence[Any]:
@@ -141,11 +205,29 @@ def _not_submitted(
     """Returns the task of the same message sent before, or None to try again exactly; else raises what is wrong."""
     if (known := _received_before(values)) is not None:
         return Submitted(known, fresh=False)
+    if submission.continues and _talk(submission, values):
+        return Submitted(submission.task_id, fresh=False)
     if submission.continues:
         _refuse_continuation(submission, unless_waiting=not used.fits)
     if not check.exact:
         return None
     raise check.refusal(used)
+
+
+def _talk(submission: Submission, values: dict[str, Any]) -> bool:
+    """Adds a message to a task that waits for the owner: talk, whatever it says. Returns whether the task does."""
+    message = {**submission.message, "taskId": str(submission.task_id)}
+    text = "\n".join(part_text(part) for part in message.get("parts", ()))
+    values = {**values, "status_message": status_message(submission.task_id, ADDED), "message": json.dumps(message)}
+    with transaction.atomic():
+        # The review first and then the task, in the order in which a decision takes them.
+        added = review_add(task=submission.task_id, caller_id=submission.caller_id, message=message, text=text)
+        if not added or transition(values, queries.TASK_TALK) is None:
+            transaction.set_rollback(True)
+            return False
+        if submission.files:
+            files_keep(task_id=submission.task_id, files=submission.files)
+    return True
 
 
 def _received_before(values: dict[str, Any]) -> uuid.UUID | None:

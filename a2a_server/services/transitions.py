@@ -1,7 +1,10 @@
 """How a task changes: every change of state goes through here, and what follows it after commit.
 
     submitted → working → completed | failed | rejected | input_required | auth_required
-    input_required → submitted (the caller's answer), and from any state that is not terminal → canceled
+    input_required → submitted (the caller's answer)
+    auth_required → submitted (the owner approved) | completed (they replied) | input_required (they ask) | rejected
+    input_required → rejected (a question of the owner's was not answered in time)
+    working → submitted (a run that only reads, whose worker is gone), and any that is not terminal → canceled
 
 What follows a change (Celery's messages, wake-ups) goes out after commit. Losing it loses no work: a sweep finds
 submitted tasks that nobody claimed, runs whose lease has passed and webhooks that are owed something, and whoever
@@ -27,11 +30,12 @@ SERVER_RESTARTED = "server restarted"
 
 # From which states each state may be reached. Terminal states lead nowhere.
 FROM_STATES: Mapping[TaskState, Sequence[TaskState]] = {
+    TaskState.SUBMITTED: [TaskState.AUTH_REQUIRED, TaskState.WORKING],
     TaskState.WORKING: [TaskState.SUBMITTED],
-    TaskState.INPUT_REQUIRED: [TaskState.WORKING],
+    TaskState.INPUT_REQUIRED: [TaskState.WORKING, TaskState.AUTH_REQUIRED],
     TaskState.AUTH_REQUIRED: [TaskState.WORKING],
-    TaskState.COMPLETED: [TaskState.WORKING],
-    TaskState.REJECTED: [TaskState.WORKING],
+    TaskState.COMPLETED: [TaskState.WORKING, TaskState.AUTH_REQUIRED],
+    TaskState.REJECTED: [TaskState.WORKING, TaskState.AUTH_REQUIRED, TaskState.INPUT_REQUIRED],
     TaskState.FAILED: [TaskState.WORKING],
     TaskState.CANCELED: [state for state in TaskState if state not in TERMINAL],
 }
@@ -49,12 +53,17 @@ def status_message(task_id: uuid.UUID, text: str, context_id: str = "") -> str:
     return json.dumps(message)
 
 
-def transition_values(task_id: uuid.UUID, state: TaskState, **extra: Any) -> dict[str, Any]:
-    """Returns the parameters of a change to `state`; `extra` says what is particular about it."""
+def transition_values(
+    task_id: uuid.UUID, state: TaskState, *, only_from: Sequence[TaskState] | None = None, **extra: Any
+) -> dict[str, Any]:
+    """Returns the parameters of a change to `state`, from whatever leads there or `only_from` some of that; `extra`
+    says what else is particular about it."""
+    allowed = FROM_STATES[state] if only_from is None else only_from
+    assert set(allowed) <= set(FROM_STATES[state])
     values = {
         "task": task_id,
         "state": state.value,
-        "from_states": [allowed.value for allowed in FROM_STATES[state]],
+        "from_states": [one.value for one in allowed],
         "now": timezone.now(),
         "status_message": None,
         "claims": 0,
@@ -62,6 +71,7 @@ def transition_values(task_id: uuid.UUID, state: TaskState, **extra: Any) -> dic
         "caller": None,
         "lease": None,
         "lease_before": None,
+        "attempts": None,
         "worker": "",
     }
     return values | extra

@@ -98,7 +98,7 @@ def test_use_of_a_key_is_noted(api: Api, friend: Keyed) -> None:
 def test_a_revoked_grant_counts_from_the_next_turn_on(api: Api, friend: Keyed) -> None:
     assert state_of(api.send()) == "COMPLETED"
     assert grant_revoke(caller=friend.caller, slug="chat")
-    assert state_of(api.send()) == "REJECTED"
+    assert state_of(api.send()) == "AUTH_REQUIRED"
 
 
 def test_another_callers_task_is_no_task(api: Api, product: Product, second_friend: Keyed, stranger: Keyed) -> None:

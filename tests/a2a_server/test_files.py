@@ -228,7 +228,7 @@ def test_a_change_of_status_does_not_rewrite_large_artifacts(api: Api, friend: K
 
 
 def _database_size() -> int:
-    """Bytes that this test's own database holds, dead rows included: the log of a whole server has others' writes too."""
+    """Bytes that this test's own database holds, dead rows included. The log of the server has others' writes too."""
     from django.db import connection
 
     with connection.cursor() as cursor:

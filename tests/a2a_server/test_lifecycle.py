@@ -32,11 +32,12 @@ def test_a_message_becomes_a_task_and_every_step_a_row(api: Api, friend: Keyed) 
     assert friend.caller.first_seen_at == friend.caller.last_interaction_at
 
 
-def test_a_caller_without_the_grant_is_rejected_with_a_reason(api: Api, product: Product, stranger: Keyed) -> None:
-    with product.api(stranger.key) as other:
-        task = other.send()
+def test_a_named_skill_without_the_grant_is_rejected_with_a_reason(api: Api, product: Product) -> None:
+    """B21: what is missing, and what would lead to the owner all the same."""
+    task = api.send(metadata={"skill": "query-availability"})
     assert state_of(task) == "REJECTED"
     assert "not granted" in question_of(task)
+    assert "plain request" in question_of(task)
     assert not Turn.objects.exists()
 
 

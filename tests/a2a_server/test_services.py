@@ -14,7 +14,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 
-from a2a_server import running
 from a2a_server.errors import NotCancelable, NotSupported, TaskNotFound
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskEvent, TaskState
 from a2a_server.running import task_run
@@ -38,6 +37,7 @@ from trust.keys import key_digest
 from trust.selectors import caller_by_key_digest
 from volcanic.db import run_db
 from volcanic.models import Turn
+from volcanic.runtime import current
 from volcanic.runtime.base import Outcome, TurnState
 from volcanic.runtime.echo import EchoRunner
 
@@ -80,10 +80,10 @@ def submit(submission: Callable[..., Submission], published: list[str]) -> Submi
 def echo(settings: Settings) -> Iterator[None]:
     """Turns are run by the echo runner, in this process."""
     settings.RUNNER = "volcanic.runtime.echo.EchoRunner"
-    running.runner.cache_clear()
-    assert isinstance(running.runner(), EchoRunner)
+    current.runner.cache_clear()
+    assert isinstance(current.runner(), EchoRunner)
     yield
-    running.runner.cache_clear()
+    current.runner.cache_clear()
 
 
 def test_what_a_read_costs(friend: Keyed, submit: Submit, django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -138,7 +138,7 @@ def test_one_worker_gets_a_task(submit: Submit) -> None:
     task_id = submit()
     claim = task_claim(task_id=task_id, worker="one")
     assert claim is not None
-    assert (claim.attempt, claim.granted, claim.message["parts"]) == (1, frozenset({"chat"}), [{"text": "hi"}])
+    assert (claim.attempt, claim.grants, claim.message["parts"]) == (1, {"chat": None}, [{"text": "hi"}])
     assert task_claim(task_id=task_id, worker="two") is None
     assert task_claim(task_id=uuid.uuid4(), worker="two") is None
 

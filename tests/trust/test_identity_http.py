@@ -61,7 +61,7 @@ def test_a_caller_with_a_token(trusting: Product, httpserver: HTTPServer, friend
     good = token(kid="one", name="Travel Bot")
     with _api(trusting, good).http as http:
         api = Api(http)
-        assert state_of(api.send()) == "REJECTED"
+        assert state_of(api.send()) == "AUTH_REQUIRED"
         caller = Caller.objects.get(name="travel-bot")
         assert caller.level == Level.OBSERVE
         grant_add(caller=caller, slug=CHAT)

@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                 ('level', models.CharField(choices=[('observe', 'Observe'), ('learn', 'Learn'), ('propose', 'Propose'), ('act', 'Act')], max_length=10)),
                 ('request', models.TextField()),
                 ('files', models.JSONField(default=list)),
+                ('messages', models.JSONField(default=list)),
                 ('talk', models.JSONField(default=list)),
                 ('summary', models.TextField(blank=True)),
                 ('suggestion', models.TextField(blank=True)),

@@ -2,6 +2,7 @@
 
 from trust.models.audit import AuditEntry
 from trust.models.callers import NAME_PATTERN, Caller, CallerIdentity, CallerKey, Level, RefusedCall
+from trust.models.learning import SkillDraft
 from trust.models.reviews import Observation, Review
 from trust.models.skills import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Grant, Skill
 
@@ -20,4 +21,5 @@ __all__ = [
     "RefusedCall",
     "Review",
     "Skill",
+    "SkillDraft",
 ]

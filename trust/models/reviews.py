@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from trust.models.callers import Caller, CallerKey, Level
+from trust.models.learning import SkillDraft
 
 
 class Review(models.Model):
@@ -33,12 +34,16 @@ class Review(models.Model):
     # The caller's words, and a line for each file.
     request = models.TextField()
     files = models.JSONField(default=list)
+    # The caller's messages that would run, as they came: the request and what was said since.
+    messages = models.JSONField(default=list)
     # What was said since: [{"from": "caller" | "owner", "text": …, "at": …}].
     talk = models.JSONField(default=list)
     summary = models.TextField(blank=True)
     suggestion = models.TextField(blank=True)
     # Asks the owner whether to handle such requests from now on.
     offers_grant = models.BooleanField(default=False)
+    # The draft of a skill that would cover it.
+    draft = models.ForeignKey(SkillDraft, on_delete=models.SET_NULL, null=True, blank=True, related_name="reviews")
     # Of exactly what would run. A decision names it, and counts for nothing else.
     digest = models.CharField(max_length=64)
     # Of the request alone: the same one sent again joins this review.
@@ -87,6 +92,8 @@ class Observation(models.Model):
         REPLY = "reply", "Replied"
         ASK = "ask", "Asked back"
         DECLINE = "decline", "Declined"
+        # Of what was done without them.
+        UNLIKE = "unlike", "Not like this"
 
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="observations")
     review = models.ForeignKey(Review, on_delete=models.SET_NULL, null=True, related_name="observations")

@@ -39,6 +39,8 @@ class Skill(models.Model):
     instructions = models.TextField(blank=True)
     # Names of the tools that such a turn may use; null for those of `chat`.
     tools = models.JSONField(null=True, blank=True)
+    # Plain requests that are like one of its examples ask for it too: it was learned from them.
+    by_example = models.BooleanField(default=False, editable=False)
     enabled = models.BooleanField(default=True)
     # Stands on the public agent card too, for anybody to read.
     advertised = models.BooleanField(default=True)

@@ -1,0 +1,48 @@
+"""Whether a run is what the owner approved."""
+
+from django.db import transaction
+
+from a2a_server.models import TaskState
+from a2a_server.services import Claim, task_settle
+from trust.digests import run_digest
+from trust.models import CallerKey, Level, Review, Skill
+from trust.services import review_ask_again
+
+PASSED_ON = (
+    "Your request has been passed to the owner of this assistant. The answer comes in this task when they have "
+    "decided: keep a stream, a webhook or a poll on it."
+)
+
+
+def review_of(claim: Claim) -> Review | None:
+    """Returns the review of a run's task. No statement where there is none."""
+    if claim.review_id is None:
+        return None
+    return Review.objects.select_related("caller").filter(pk=claim.review_id).first()
+
+
+def is_approved(claim: Claim, review: Review | None) -> bool:
+    """Tells whether the owner approved this message: not one that came after the decision."""
+    if review is None or review.state != Review.State.APPROVED:
+        return False
+    return bool(review.messages and review.messages[-1].get("messageId") == claim.message.get("messageId"))
+
+
+def problem(claim: Claim, review: Review, skill: Skill | None) -> str:
+    """Returns why an approval no longer holds for what would run now, "" if it does."""
+    digest = run_digest(caller_id=claim.caller_id, task=claim.task_id, skill=skill, messages=review.messages)
+    if digest != review.digest:
+        return "What would be done is no longer what you approved."
+    if claim.level.rank < Level(review.level).rank:
+        return "The caller's level was lowered after you approved it."
+    if review.key_id is not None and CallerKey.objects.filter(pk=review.key_id, revoked_at__isnull=False).exists():
+        return "The key that the request came with was revoked after you approved it."
+    return ""
+
+
+def ask_again(claim: Claim, review: Review, note: str) -> None:
+    """Puts an approved request before the owner again, and the task back to waiting for them."""
+    with transaction.atomic():
+        review_ask_again(review=review, note=note)
+        if not task_settle(claim=claim, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
+            transaction.set_rollback(True)

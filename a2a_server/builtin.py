@@ -1,0 +1,120 @@
+"""The built-in skills: answered where the request arrives, without a model and without a worker."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from a2a_server.artifacts import response_artifact
+from a2a_server.errors import ContentTypeNotSupported, InvalidParams, NotSupported
+from a2a_server.selectors import part_text
+from trust.models import NOTIFY_USER, QUERY_AVAILABILITY, Skill
+from trust.naming import named_skill
+from trust.policy import Mode, decide
+from trust.selectors import Standing, caller_standing
+from volcanic.models import Notification
+from volcanic.presence import PresenceStatus, presence_of
+from volcanic.text import clean_text
+
+if TYPE_CHECKING:
+    from a2a_server.services import Submission
+
+MAX_MESSAGE = 4000
+PASSED_ON = "Passed on to the owner."
+_AVAILABILITY = {
+    PresenceStatus.BUSY: "The owner is busy: their assistant is at work for them right now.",
+    PresenceStatus.AVAILABLE: "The owner is available.",
+    PresenceStatus.AWAY: "The owner is away.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a built-in skill answers, and what is left for the owner."""
+
+    artifact: dict[str, Any]
+    text: str
+    # A line for the owner, "" for none, and its kind.
+    notice: str = ""
+    notice_kind: str = Notification.Kind.REPORT
+    # Kept in the working memory of the task, "" for nothing.
+    note: str = ""
+
+
+def answer_for(submission: "Submission") -> Answer | None:
+    """Returns the answer to a request for a built-in skill that its caller may have at once; None for any other
+    request, which a worker looks at.
+
+    Raises InvalidParams for a message without text, ContentTypeNotSupported for files, NotSupported where the owner
+    has not read what is there already.
+    """
+    standing = caller_standing(caller_id=submission.caller_id, most_unread=settings.MAX_UNREAD_MESSAGES)
+    if standing is None:
+        return None
+    slug = _built_in(submission, standing)
+    if slug is None:
+        return None
+    decision = decide(
+        level=standing.level,
+        grants=standing.grants,
+        skill=slug,
+        kind=Skill.Kind.BUILT_IN,
+        hops=submission.hops,
+        max_hops=settings.MAX_HOPS,
+    )
+    if decision.mode is not Mode.BUILT_IN or not standing.enabled:
+        return None
+    if submission.files:
+        raise ContentTypeNotSupported(f"The skill {slug!r} takes text and no files.")
+    return answer(slug, submission.message, submission.workspace_id, standing, reported=decision.reported)
+
+
+def _built_in(submission: "Submission", standing: Standing) -> str | None:
+    """Returns the id of the built-in skill that it names. No statement where it is exact: nothing else has it."""
+    if submission.skill in (NOTIFY_USER, QUERY_AVAILABILITY):
+        return str(submission.skill)
+    skill = named_skill(submission.skill, workspace_id=submission.workspace_id, grants=standing.grants)
+    return skill.slug if isinstance(skill, Skill) and skill.kind == Skill.Kind.BUILT_IN else None
+
+
+def answer(
+    slug: str,
+    message: Mapping[str, Any],
+    workspace_id: int,
+    standing: Standing | None = None,
+    *,
+    reported: bool = False,
+) -> Answer:
+    """Returns what the built-in skill `slug` answers to a message. Raises as `answer_for` does."""
+    if slug == NOTIFY_USER:
+        return _notify_user(message.get("parts", ()), standing)
+    assert slug == QUERY_AVAILABILITY, slug
+    return _query_availability(workspace_id, reported=reported)
+
+
+def _notify_user(parts: Sequence[Mapping[str, Any]], standing: Standing | None) -> Answer:
+    text = clean_text("\n".join(part_text(dict(part)) for part in parts)).strip()
+    if not text:
+        raise InvalidParams("There is no text to pass on to the owner.")
+    most = settings.MAX_UNREAD_MESSAGES
+    if most and standing is not None and standing.unread_messages >= most:
+        raise NotSupported(f"The owner has not read {most} messages of this agent yet, and takes no more until then.")
+    if len(text) > MAX_MESSAGE:
+        text = text[: MAX_MESSAGE - 1] + "…"
+    return Answer(
+        artifact=response_artifact(PASSED_ON),
+        text=PASSED_ON,
+        notice=text,
+        notice_kind=Notification.Kind.MESSAGE,
+        note=text,
+    )
+
+
+def _query_availability(workspace_id: int, *, reported: bool) -> Answer:
+    status = presence_of(workspace_id)
+    text = _AVAILABILITY[status]
+    artifact = response_artifact(text)
+    artifact["parts"] = [{"data": {"status": status.value}}, *artifact["parts"]]
+    notice = f"Asked whether you are available, and was told: {status.value}." if reported else ""
+    return Answer(artifact=artifact, text=text, notice=notice)

@@ -1,0 +1,76 @@
+"""Carries the owner's decisions over to the tasks: listens to what trust says, inside its transaction."""
+
+from typing import Any
+
+from django.db import connection
+from django.dispatch import receiver
+
+from a2a_server.artifacts import response_artifact
+from a2a_server.models import RUNNING, Task, TaskState
+from a2a_server.services import task_answer, task_ask, task_reject, task_resume, task_stop
+from trust.errors import TaskOvertakenError
+from trust.models import CHAT, Review
+from trust.signals import grant_revoked, review_decided, review_voided
+
+DECLINED = "The owner declined this request."
+
+
+@receiver(review_decided)
+def apply_decision(*, review: Review, **_kwargs: Any) -> None:
+    """Moves the task as the owner decided. Raises TaskOvertakenError when it no longer waits."""
+    task_id, text = review.task, review.decision_text
+    match review.state:
+        case Review.State.APPROVED:
+            # None: another task runs in its context; the sweep has it run when that has ended.
+            moved = task_resume(task_id=task_id) is not False
+        case Review.State.REPLIED:
+            artifact = response_artifact(text)
+            moved = task_answer(task_id=task_id, request=review.request, reply=text, artifact=artifact)
+        case Review.State.ASKED:
+            moved = task_ask(task_id=task_id, question=text)
+        case Review.State.DECLINED | Review.State.EXPIRED:
+            moved = task_reject(task_id=task_id, text=text or DECLINED)
+        case _:
+            raise AssertionError(review.state)
+    if not moved:
+        raise TaskOvertakenError(_what_became(review))
+
+
+@receiver(review_voided)
+def end_void(*, review: Review, **_kwargs: Any) -> None:
+    """Ends the task of a void review, if it still waits."""
+    task_reject(task_id=review.task, text="The owner no longer takes this request.")
+
+
+@receiver(grant_revoked)
+def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None:
+    """Cancels what runs under a revoked grant, if the owner says so."""
+    if not stop:
+        return
+    named = "" if skill == CHAT else skill
+    running = Task.objects.filter(caller_id=caller_id, state__in=RUNNING, skill=named)
+    for task_id in running.values_list("pk", flat=True):
+        task_stop(task_id=task_id)
+
+
+_APPROVED_AND_WAITING = """
+    SELECT task.id FROM a2a_server_task AS task JOIN trust_review AS review ON review.task = task.id
+    WHERE task.state = 'auth_required' AND review.state = 'approved' LIMIT 100
+"""
+
+
+def approved_resume() -> int:
+    """Has approved tasks run whose context was busy when the owner approved them. Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(_APPROVED_AND_WAITING)
+        rows = cursor.fetchall()
+    return sum(bool(task_resume(task_id=task_id)) for (task_id,) in rows)
+
+
+def _what_became(review: Review) -> str:
+    state = Task.objects.filter(pk=review.task).values_list("state", flat=True).first()
+    if state is None:
+        return "The task is no more."
+    if state == TaskState.CANCELED:
+        return "The caller canceled the task."
+    return f"The task waits no longer: it is {TaskState(state).label.lower()}."

@@ -1,0 +1,109 @@
+"""The turns that a run leads to: what the assistant is told, with which tools, until when."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from a2a_server import selectors
+from a2a_server.files import files_store
+from a2a_server.services import Claim
+from trust.models import Review, Skill
+from volcanic.runtime import tools
+from volcanic.runtime.base import Inbound, Turn
+from volcanic.runtime.prompt import Approval, frame_inbound, frame_triage
+from volcanic.selectors import session_history
+from volcanic.toolbox.notify import NOTIFY_OWNER
+
+# What a triage can do: read memory and skills, keep notes. Nothing that anybody outside would notice.
+TRIAGE_TOOLS = frozenset({"recall", "list_skills", "read_working_memory", "write_working_memory"})
+
+
+def full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> Turn:
+    """Returns the turn that does what a message asks, having put its files into the inbox.
+
+    `skill` is None for a plain request. `approved` is the review in which the owner approved exactly this.
+    """
+    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notifier=claim.notify_owner)
+    workspace = _workspace(claim)
+    allowed = tools.allowed(inbound)
+    if skill is not None and skill.tools is not None:
+        allowed &= frozenset(skill.tools)
+    messages = approved.messages if approved else [claim.message]
+    text = "\n\n".join(message_text(message) for message in messages)
+    files = files_store(task_id=claim.task_id, workspace=workspace, caller=claim.caller_name) if claim.has_files else []
+    prompt = frame_inbound(
+        caller=claim.caller_name,
+        text=text,
+        accepted_output_modes=claim.accepted_output_modes,
+        references=_references(claim, messages),
+        notify_owner=NOTIFY_OWNER in allowed,
+        files=[f"{file.path} ({file.size} bytes, {file.media_type})" for file in files],
+        skill=f"{skill.name}: {skill.description}" if skill else "",
+        approval=_approval(approved) if approved else None,
+    )
+    origin = f"task:{claim.task_id}"
+    history, answers = session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ([], None)
+    return Turn(
+        session_id=claim.session_id,
+        origin=origin,
+        workspace=workspace,
+        prompt=prompt,
+        text=text,
+        tools=allowed,
+        deadline=timezone.now() + timedelta(seconds=settings.TURN_TIMEOUT_SECONDS),
+        history=history,
+        answers=answers,
+        message=claim.message,
+        workspace_id=claim.workspace_id,
+        inbound=inbound,
+        instructions=skill.instructions if skill else "",
+    )
+
+
+def triage_turn(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Turn:
+    """Returns the read-only turn that prepares the owner's decision on a request. Its session's past is read along."""
+    origin = f"task:{claim.task_id}"
+    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notes=notes_of_task(claim))
+    text = "\n\n".join(message_text(message) for message in messages)
+    history = session_history(session_id=claim.session_id, origin=origin)[0] if claim.has_history else []
+    return Turn(
+        session_id=claim.session_id,
+        origin=origin,
+        workspace=_workspace(claim),
+        prompt=frame_triage(caller=claim.caller_name, text=text, references=_references(claim, messages), files=files),
+        text=text,
+        tools=TRIAGE_TOOLS & tools.allowed(inbound),
+        deadline=timezone.now() + timedelta(seconds=settings.TRIAGE_TIMEOUT_SECONDS),
+        history=history,
+        message=claim.message,
+        workspace_id=claim.workspace_id,
+        inbound=inbound,
+    )
+
+
+def notes_of_task(claim: Claim) -> str:
+    """Returns the name of a task's working memory."""
+    return f"a2a-inbox/{claim.task_id}"
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """Returns a message's parts as text for the assistant: text as it is, data as JSON."""
+    return "\n".join(selectors.part_text(part) for part in message.get("parts", ()))
+
+
+def _approval(review: Review) -> Approval:
+    questions = [line["text"] for line in review.talk if line["from"] == "owner"]
+    return Approval(instruction=review.decision_text, questions=questions)
+
+
+def _references(claim: Claim, messages: Sequence[dict[str, Any]]) -> list[str]:
+    ids = [task_id for message in messages for task_id in message.get("referenceTaskIds", ())]
+    return selectors.references_describe(task_ids=ids, caller_id=claim.caller_id)
+
+
+def _workspace(claim: Claim) -> Path:
+    return Path(settings.WORKSPACES_DIR) / claim.workspace_slug

@@ -1,0 +1,27 @@
+"""The owner's part in tests: finds what waits, and decides it as the console, the admin and the shell do."""
+
+from typing import Any
+
+from tests.waiting import wait_for
+from trust.models import Observation, Review
+from trust.services import review_decide
+from volcanic.acting import acting_as
+
+Decision = Observation.Decision
+
+
+def review_of(task: dict[str, Any]) -> Review:
+    """Returns the review of a task."""
+    return Review.objects.get(task=task["id"])
+
+
+def waiting_review_of(task: dict[str, Any]) -> Review:
+    """Returns the review of a task as soon as it waits for the owner."""
+    return wait_for(lambda: Review.objects.filter(task=task["id"], state=Review.State.PENDING).first())
+
+
+def decide(task: dict[str, Any], decision: Decision, text: str = "") -> Review:
+    """Takes the owner's decision on what they are shown now."""
+    review = review_of(task)
+    with acting_as("owner olivia", "test-request"):
+        return review_decide(review_id=review.pk, decision=decision, digest=review.digest, text=text)

@@ -1,0 +1,192 @@
+"""Decisions that race: threads on the real database. What follows a decision is tested on the running product."""
+
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+
+from a2a_server.models import Task, TaskState
+from a2a_server.services import task_cancel
+from tests.conftest import Keyed
+from trust.errors import ReviewDecidedError, ReviewError, ReviewVoidError
+from trust.models import Caller, Grant, Level, Observation, Review
+from trust.services import Request, caller_set_enabled, review_add, review_decide, review_open
+from volcanic.models import Session
+
+Decision = Observation.Decision
+
+
+@pytest.fixture(autouse=True)
+def _broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker runs what is approved here: other tests may have one running on this database."""
+
+    def publish(*_args: Any) -> bool:
+        return False
+
+    monkeypatch.setattr("a2a_server.services.transitions.publish", publish)
+    monkeypatch.setattr("trust.services.reviews.publish", publish)
+
+
+def waiting(caller: Caller, text: str = "Do it.") -> Review:
+    """Returns a review with its task, as a worker leaves them."""
+    session = Session.objects.create(workspace=caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
+    words = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
+    task = Task.objects.create(
+        caller=caller, session=session, context_id="c", state=TaskState.AUTH_REQUIRED, history=[words], seq=1
+    )
+    return review_open(
+        request=Request(
+            caller_id=caller.pk,
+            task=task.pk,
+            context_id="c",
+            key_id=None,
+            skill="chat",
+            level=Level(caller.level),
+            messages=[words],
+            text=text,
+            files=[],
+            request_digest=str(uuid.uuid4()),
+            summary="Wants it done.",
+            suggestion="approve",
+        )
+    )
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Makes calls in threads that start together; returns what each returned or raised."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        barrier.wait(10)
+        try:
+            return call()
+        except ReviewError as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        (Decision.APPROVE, Decision.APPROVE),
+        (Decision.APPROVE, Decision.DECLINE),
+        (Decision.GRANT, Decision.REPLY),
+        (Decision.ASK, Decision.APPROVE),
+        (Decision.APPROVE, Decision.DECLINE, Decision.REPLY, Decision.GRANT, Decision.ASK, Decision.APPROVE),
+    ],
+)
+def test_of_decisions_that_race_one_is_taken(stranger: Keyed, decisions: tuple[Decision, ...]) -> None:
+    """B152: a double click, two tabs, approve with decline: one decision, and the others see it."""
+    for _ in range(5):
+        review = waiting(stranger.caller)
+
+        def decide(decision: Decision, review: Review = review) -> Review:
+            return review_decide(review_id=review.pk, decision=decision, digest=review.digest, text="words")
+
+        results = at_once(*[lambda one=one: decide(one) for one in decisions])
+        (taken,) = [result for result in results if isinstance(result, Review)]
+        losers = [result for result in results if result is not taken]
+        assert all(isinstance(loser, ReviewDecidedError) for loser in losers)
+        assert all("decided before" in str(loser) for loser in losers)
+        review.refresh_from_db()
+        assert review.state == taken.state
+        (seen,) = Observation.objects.filter(review=review)
+        expected = {
+            Decision.APPROVE: TaskState.SUBMITTED,
+            Decision.GRANT: TaskState.SUBMITTED,
+            Decision.REPLY: TaskState.COMPLETED,
+            Decision.ASK: TaskState.INPUT_REQUIRED,
+            Decision.DECLINE: TaskState.REJECTED,
+        }
+        task = Task.objects.get(pk=review.task)
+        assert task.state == expected[Decision(seen.decision)]
+        # One change of the task, however many clicked: its log has one line more.
+        assert task.seq == (3 if seen.decision == Decision.REPLY else 2)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", range(5))
+def test_approving_and_canceling_at_once(stranger: Keyed, turn: int) -> None:
+    """B161: whichever is first, they agree in the end, and neither locks the other out."""
+    review = waiting(stranger.caller)
+    at_once(
+        lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+        lambda: task_cancel(task_id=review.task, caller_id=stranger.caller.pk),
+    )
+    review.refresh_from_db()
+    # A task that was approved first can still be canceled.
+    assert Task.objects.get(pk=review.task).state == TaskState.CANCELED
+    assert review.state in (Review.State.APPROVED, Review.State.VOID)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", range(5))
+def test_approving_and_disabling_at_once(stranger: Keyed, turn: int) -> None:
+    """B161: nothing runs after it: a worker asks once more whether the caller is let in."""
+    review = waiting(stranger.caller)
+    at_once(
+        lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+        lambda: caller_set_enabled(caller=stranger.caller, enabled=False),
+    )
+    review.refresh_from_db()
+    state = Task.objects.get(pk=review.task).state
+    assert (review.state, state) in [
+        (Review.State.APPROVED, TaskState.SUBMITTED),
+        (Review.State.VOID, TaskState.REJECTED),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_talk_that_races_a_decision_is_in_what_is_decided_or_after_it(stranger: Keyed) -> None:
+    for _ in range(5):
+        review = waiting(stranger.caller)
+        words = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "and that"}]}
+        decided, added = at_once(
+            lambda review=review: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+            lambda review=review, words=words: review_add(
+                task=review.task, caller_id=stranger.caller.pk, message=words, text="and that"
+            ),
+        )
+        # Never both: an approval of what was shown before.
+        assert isinstance(decided, Review) != added
+        assert len(Review.objects.get(pk=review.pk).messages) == (2 if added else 1)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("decision", [Decision.REPLY, Decision.ASK])
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_a_reply_and_a_question_have_words(stranger: Keyed, decision: Decision, text: str) -> None:
+    review = waiting(stranger.caller)
+    with pytest.raises(ValidationError, match="Write the"):
+        review_decide(review_id=review.pk, decision=decision, digest=review.digest, text=text)
+    review.refresh_from_db()
+    assert review.state == Review.State.PENDING
+
+
+@pytest.mark.django_db
+def test_what_a_receiver_refuses_leaves_nothing_behind(stranger: Keyed) -> None:
+    """The task was overtaken: no grant, no observation, and the review is void."""
+    review = waiting(stranger.caller)
+    Task.objects.filter(pk=review.task).delete()
+    with pytest.raises(ReviewVoidError, match="no more"):
+        review_decide(review_id=review.pk, decision=Decision.GRANT, digest=review.digest)
+    assert not Grant.objects.filter(caller=stranger.caller).exists()
+    assert not Observation.objects.exists()
+    review.refresh_from_db()
+    assert review.state == Review.State.VOID
+
+
+@pytest.mark.django_db
+def test_no_such_review() -> None:
+    with pytest.raises(ReviewVoidError):
+        review_decide(review_id=10**9, decision=Decision.APPROVE, digest="x")

@@ -1,0 +1,84 @@
+"""What the assistant would do with a draft: it tries the last request, with tools that only look. Nothing is sent."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from trust.models import SkillDraft
+from volcanic.loop import get_loop
+from volcanic.runtime import tools
+from volcanic.runtime.base import Inbound, Outcome, Sink, Turn, TurnFailedError, TurnState
+from volcanic.runtime.current import runner
+from volcanic.runtime.prompt import frame_inbound
+from volcanic.text import clean_text
+
+logger = logging.getLogger(__name__)
+
+MAX_PREVIEW = 4000
+# What nobody outside notices.
+_LOOKING = {tools.WORKSPACE, tools.MEMORY}
+
+
+class _Silent:
+    """A sink that keeps nothing."""
+
+    async def text(self, delta: str, *, restart: bool = False) -> None:
+        """Lets text pass."""
+
+    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
+        """Lets a tool call pass."""
+
+    async def artifact(self, artifact: dict[str, Any]) -> None:
+        """Refuses: nothing is sent."""
+        raise tools.ToolError("This is only tried: nothing can be sent.")
+
+
+def draft_preview(*, draft_id: int) -> None:
+    """Tries an open draft on the last request that it was learned from, and keeps the answer, or why there is none.
+    Does nothing for a draft that is decided, or was tried as it is."""
+    draft = SkillDraft.objects.select_related("caller__workspace").filter(pk=draft_id).first()
+    if draft is None or draft.state != SkillDraft.State.OPEN or draft.previewed_at is not None:
+        return
+    try:
+        outcome = asyncio.run_coroutine_threadsafe(_try(_turn(draft), _Silent()), get_loop()).result()
+    except TurnFailedError as error:
+        outcome = Outcome(state=TurnState.FAILED, text=str(error))
+    except Exception:
+        logger.exception("draft %s could not be tried", draft.slug)
+        outcome = Outcome(state=TurnState.FAILED, text="It could not be tried.")
+    text = clean_text(outcome.text)[:MAX_PREVIEW]
+    done = outcome.state in (TurnState.COMPLETED, TurnState.INPUT_REQUIRED)
+    SkillDraft.objects.filter(pk=draft.pk, version=draft.version, state=SkillDraft.State.OPEN).update(
+        preview=text if done else "", preview_problem="" if done else text, previewed_at=timezone.now()
+    )
+
+
+async def _try(turn: Turn, sink: Sink) -> Outcome:
+    try:
+        async with asyncio.timeout(settings.TRIAGE_TIMEOUT_SECONDS):
+            return await runner().run(turn, sink)
+    except TimeoutError:
+        raise TurnFailedError(f"It took longer than {settings.TRIAGE_TIMEOUT_SECONDS} seconds.") from None
+
+
+def _turn(draft: SkillDraft) -> Turn:
+    caller = draft.caller
+    inbound = Inbound(caller=caller.name, scope=f"a2a-{caller.pk}")
+    looking = tools.allowed(inbound, reads=_LOOKING, changes=())
+    text = draft.examples[0]
+    return Turn(
+        session_id=0,
+        origin=f"draft:{draft.pk}",
+        workspace=caller.workspace.path,
+        prompt=frame_inbound(caller=caller.name, text=text, skill=f"{draft.name}: {draft.description}"),
+        text=text,
+        tools=looking & frozenset(draft.tools),
+        deadline=timezone.now() + timedelta(seconds=settings.TRIAGE_TIMEOUT_SECONDS),
+        workspace_id=caller.workspace_id,
+        inbound=inbound,
+        instructions=draft.instructions,
+    )

@@ -1,0 +1,34 @@
+"""Celery's entry points: each calls a service."""
+
+from celery import shared_task
+
+from trust.learning.preview import draft_preview
+from trust.learning.services import caller_learn
+from trust.models import Caller
+from trust.services import reviews_sweep
+
+
+@shared_task(name="trust.tasks.sweep")
+def sweep() -> None:
+    """Ends reviews whose time has passed, and warns of those whose time soon will."""
+    reviews_sweep()
+
+
+@shared_task(name="trust.tasks.learn")
+def learn(caller_id: int) -> None:
+    """Learns from what the owner decided about a caller."""
+    for caller in Caller.objects.filter(pk=caller_id):
+        caller_learn(caller=caller)
+
+
+@shared_task(name="trust.tasks.learn_all")
+def learn_all() -> None:
+    """Learns about every caller that is let in: what a lost message was to do."""
+    for caller in Caller.objects.filter(enabled=True).exclude(level="act").iterator():
+        caller_learn(caller=caller)
+
+
+@shared_task(name="trust.tasks.preview")
+def preview(draft_id: int) -> None:
+    """Tries a draft on the last request that it was learned from."""
+    draft_preview(draft_id=draft_id)
