@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -106,6 +107,19 @@ def test_what_a_submit_costs(
     with django_assert_num_queries(2):
         caller_by_key_digest(key_digest(friend.key))
         task_submit(submission=wanted)
+
+
+def test_what_a_message_to_the_owner_costs(
+    stranger: Keyed, submission: Callable[..., Submission], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Three statements, authentication included: who is calling, where it stands, and all that its answer is."""
+    wanted = replace(submission(), caller_id=stranger.caller.pk, caller_name="stranger", skill="notify-user")
+    with django_assert_num_queries(3):
+        caller_by_key_digest(key_digest(stranger.key))
+        submitted = task_submit(submission=wanted)
+    assert submitted.view is not None
+    stored = task_read(task_id=submitted.task_id, caller_id=stranger.caller.pk)
+    assert json.loads(submitted.view.to_json()) == json.loads(stored.to_json())
 
 
 @pytest.mark.django_db(transaction=True)
