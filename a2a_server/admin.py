@@ -1,4 +1,4 @@
-"""The owner's screens of tasks: to read, to cancel, and to pin."""
+"""The owner's screens of tasks: to read, to cancel, to pin, and to say "not like this"."""
 
 import uuid
 from contextlib import suppress
@@ -19,6 +19,8 @@ from a2a_server.errors import RequestError
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskState
 from a2a_server.pruning import task_set_pinned
 from a2a_server.shown import artifact_shown, event_shown, message_shown
+from a2a_server.unlike import granted_skill, task_unlike
+from trust.draft_forms import WordsForm
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.admin.dashboard import Card, Listing, capped_count, register_card, register_listing
 from volcanic.admin.transcript import pretty
@@ -146,11 +148,17 @@ class TaskAdmin(OwnedAdmin):
             "events": [{"event": event, **event_shown(event.payload)} for event in events],
             "events_start": start,
             "events_after": events[-1].seq if more else None,
+            "granted_skill": granted_skill(obj),
+            "unlike_form": WordsForm(auto_id="unlike-%s"),
         }
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the cancel button posts to."""
-        return [self.post_path("cancel", "cancel", self._cancel_one), *super().get_urls()]
+        """Adds what the buttons post to."""
+        return [
+            self.post_path("cancel", "cancel", self._cancel_one),
+            self.post_path("unlike", "unlike", self._unlike),
+            *super().get_urls(),
+        ]
 
     def _cancel_one(self, request: HttpRequest, task: Task) -> HttpResponse:
         problem = self._cancel(request, task)
@@ -168,6 +176,17 @@ class TaskAdmin(OwnedAdmin):
             return str(error)
         self.log_change(request, task, "Canceled.")
         return ""
+
+    def _unlike(self, request: HttpRequest, task: Task) -> HttpResponse:
+        form = WordsForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, " ".join(map(str, form.errors["text"])))
+        elif slug := task_unlike(task=task, text=form.cleaned_data["text"]):
+            self.log_change(request, task, f"Not like this: took the grant of {slug} back.")
+            messages.success(request, f"{slug} is no longer granted to {task.caller.name}.")
+        else:
+            messages.error(request, "It ran on no grant that could be taken back.")
+        return redirect("admin:a2a_server_task_change", task.pk)
 
     @admin.action(description="Cancel selected tasks", permissions=["view"])
     def cancel(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:

@@ -72,9 +72,9 @@ _SUBMITTED = """
     FROM quota LEFT JOIN changed ON true
 """
 
-# The review of a caller in which the very same request waits for the owner, whatever the message's id; in another context
-# that the caller named it is another request. Not where the owner has given the caller more since: then policy may have
-# it done now.
+# The review of a caller in which the very same request waits for the owner, whatever the message's id; in another
+# context that the caller named it is another request. Not where the owner has given the caller more since: then policy
+# may have it done now.
 _WAITING_REVIEW = """
     SELECT task FROM trust_review AS review
     WHERE caller_id = %(caller)s AND request_digest = %(request_digest)s::text AND state = 'pending'
@@ -220,7 +220,8 @@ TASK_CLAIM = (
             WHERE g.caller_id = caller.id AND skill.enabled),
            EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
            EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
-           changed.key_id, changed.request_digest, (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
+           changed.key_id, changed.request_digest,
+           (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
            ARRAY(SELECT config_id FROM outbox)
     FROM changed
     JOIN caller ON caller.id = changed.caller_id

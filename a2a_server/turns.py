@@ -42,7 +42,7 @@ def full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> Tur
         references=_references(claim, messages),
         notify_owner=NOTIFY_OWNER in allowed,
         files=[f"{file.path} ({file.size} bytes, {file.media_type})" for file in files],
-        skill=f"{skill.name}: {skill.description}" if skill else "",
+        skill=_told(skill) if skill else "",
         approval=_approval(approved) if approved else None,
     )
     origin = f"task:{claim.task_id}"
@@ -93,6 +93,12 @@ def notes_of_task(claim: Claim) -> str:
 def message_text(message: dict[str, Any]) -> str:
     """Returns a message's parts as text for the assistant: text as it is, data as JSON."""
     return "\n".join(selectors.part_text(part) for part in message.get("parts", ()))
+
+
+def _told(skill: Skill) -> str:
+    """Returns what the assistant is told of the skill. One that was learned is called as the caller's words have it,
+    which are no words to stand outside of the frame."""
+    return skill.slug if skill.by_example else f"{skill.name}: {skill.description}"
 
 
 def _approval(review: Review) -> Approval:

@@ -52,7 +52,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="2 seconds each: shows that all works, not how fast")
     parser.add_argument("--worker-threads", type=int, help="instead of WORKER_THREADS")
     parser.add_argument("--only", default="", help="a comma list of uvicorn, daphne, sdk_database, sdk_memory")
-    parser.add_argument("--measures", default="", help="a comma list of send, immediate, get, stream, list, notify, push")
+    parser.add_argument(
+        "--measures", default="", help="a comma list of send, immediate, get, stream, list, notify, push"
+    )
     return parser.parse_args()
 
 

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
 
-def wait_for(predicate: Callable[[], T], timeout: float = 10.0) -> T:
+def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
     """Asks again and again until the predicate is true, and returns what it said. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (said := predicate()):

@@ -1,26 +1,30 @@
-"""The owner's screens of trust: callers with their keys and grants, skills.
+"""The owner's screens of callers, with their keys and grants.
 
 Every rule is in trust.services. A key is in the one response to the POST that made it and nowhere else: neither in a
 message (Django keeps those in cookies or the session table) nor in an address.
 """
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 
-from trust import identity_admin, services  # noqa: F401  registers the screens of identities
-from trust.forms import CallerAddForm, CallerForm, GrantForm, RotateForm, SkillForm
+# Registers the screens of the audit, drafts, identities, reviews and skills.
+from trust import audit_admin, drafts_admin, identity_admin, reviews_admin, services, skills_admin  # noqa: F401
+from trust.caller_actions import CallerActions
+from trust.caller_forms import OWN_LEVEL, LevelForm, ReasonForm
+from trust.climb import climb_of_caller
+from trust.forms import CallerAddForm, CallerForm, GrantForm, RotateForm
 from trust.limits import COLUMNS
 from trust.models import Caller, CallerKey, Grant, Level, Skill
-from trust.selectors import skills_of_workspace
+from trust.selectors import audit_of_caller, skills_of_workspace
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.admin.dashboard import Card, capped_count, register_card
 
@@ -31,9 +35,12 @@ LEVEL_LABELS: dict[str, str | None] = {
     Level.ACT: "success",
 }
 
+# What a caller's page shows of what was done about it.
+HISTORY_LINES = 30
+
 
 @admin.register(Caller)
-class CallerAdmin(OwnedAdmin):
+class CallerAdmin(CallerActions):
     """Agents that may call. The name stays; keys, grants and what is written about a caller change."""
 
     owner_lookup = "workspace__owner"
@@ -53,10 +60,9 @@ class CallerAdmin(OwnedAdmin):
     list_select_related = ("workspace",)
     search_fields = ("name", "note")
     ordering = ("name", "id")
-    actions = ("enable", "disable")
     facts: ClassVar = ("interaction_count", "first_seen_at", "last_interaction_at", "created_at")
     fieldsets = (
-        (None, {"fields": ("name", "workspace", "level", "enabled", "note")}),
+        (None, {"fields": ("name", "workspace", "level", "enabled", "reason", "note")}),
         ("Limits", {"fields": COLUMNS, "classes": ("collapse",)}),
         ("Seen", {"fields": facts, "classes": ("collapse",)}),
     )
@@ -115,11 +121,12 @@ class CallerAdmin(OwnedAdmin):
             return
         changed = set(form.changed_data)
         if "enabled" in changed:
-            services.caller_set_enabled(caller=obj, enabled=obj.enabled)
+            services.caller_set_enabled(caller=obj, enabled=obj.enabled, reason=form.cleaned_data["reason"])
         if limits := changed & set(COLUMNS):
             services.caller_set_limits(caller=obj, **{name: getattr(obj, name) for name in limits})
         if changed & {"level", "note"}:
-            services.caller_update(caller=obj, level=Level(obj.level), note=obj.note)
+            reason = form.cleaned_data["reason"] if "level" in changed else ""
+            services.caller_update(caller=obj, level=Level(obj.level), note=obj.note, reason=reason)
 
     def response_add(self, request: HttpRequest, obj: Caller, post_url_continue: str | None = None) -> HttpResponse:
         """Shows the new key in the answer itself: a redirect would have to carry it somewhere."""
@@ -144,13 +151,17 @@ class CallerAdmin(OwnedAdmin):
         return reverse("admin:trust_caller_change", args=[caller.pk])
 
     def panels(self, request: HttpRequest, obj: Caller) -> dict[str, Any]:
-        """Returns the keys, newest first, and every skill with whether it is granted."""
+        """Returns the keys, newest first, every skill with whether it is granted, and what was last done."""
         granted = {grant.skill_id: grant for grant in obj.grants.all()}
         offered = {skill.pk: skill for skill in skills_of_workspace(obj.workspace_id)}
         offered |= {grant.skill_id: grant.skill for grant in granted.values()}  # disabled ones can be revoked
         return {
             "keys": list(obj.keys.order_by("-created_at", "-id")),
-            "skills": [{"skill": skill, "grant": granted.get(pk)} for pk, skill in sorted(offered.items())],
+            "skills": [_skill_row(skill, granted.get(pk)) for pk, skill in sorted(offered.items())],
+            "own_level": OWN_LEVEL,
+            "reason_form": ReasonForm(auto_id=False),
+            "climb": climb_of_caller(obj),
+            "history": audit_of_caller(obj, HISTORY_LINES),
             "rotate_form": RotateForm(),
             "signs": bool(obj.webhook_secret),
         }
@@ -193,76 +204,35 @@ class CallerAdmin(OwnedAdmin):
         return self._show_key(request, caller, secret, done, secret=True)
 
     def _grant(self, request: HttpRequest, caller: Caller) -> HttpResponse:
+        form = LevelForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, "Choose a level of the list.")
+            return redirect(self._url(caller))
         try:
-            grant = services.grant_add(caller=caller, slug=request.POST.get("slug", ""))
+            grant = services.grant_add(caller=caller, slug=request.POST.get("slug", ""), level=form.chosen_level)
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
         else:
-            self.log_change(request, caller, f"Granted {grant.skill.slug}.")
-            messages.success(request, f"{caller.name} was granted {grant.skill.slug}.")
+            level = grant.get_level_display() if grant.level else OWN_LEVEL
+            self.log_change(request, caller, f"Granted {grant.skill.slug}. Level: {level}.")
+            messages.success(request, f"{caller.name} was granted {grant.skill.slug}. Level: {level}.")
         return redirect(self._url(caller))
 
     def _revoke_grant(self, request: HttpRequest, caller: Caller) -> HttpResponse:
-        slug = request.POST.get("slug", "")
-        if services.grant_revoke(caller=caller, slug=slug):
-            self.log_change(request, caller, f"Revoked the grant of {slug}.")
-            messages.success(request, f"{slug} is no longer granted to {caller.name}.")
+        slug, stop = request.POST.get("slug", ""), request.POST.get("stop") == "1"
+        form = ReasonForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, "The reason is too long.")
+        elif services.grant_revoke(caller=caller, slug=slug, stop=stop, reason=form.cleaned_data["reason"]):
+            stopped = " What runs on it is stopped, too." if stop else ""
+            self.log_change(request, caller, f"Revoked the grant of {slug}.{stopped}")
+            messages.success(request, f"{slug} is no longer granted to {caller.name}.{stopped}")
         return redirect(self._url(caller))
 
-    @admin.action(description="Enable selected callers", permissions=["change"])
-    def enable(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Lets them in."""
-        self._set_enabled(request, callers, enabled=True)
 
-    @admin.action(description="Disable selected callers", permissions=["change"])
-    def disable(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Shuts them out."""
-        self._set_enabled(request, callers, enabled=False)
-
-    def _set_enabled(self, request: HttpRequest, callers: QuerySet[Caller], *, enabled: bool) -> None:
-        word = "Enabled" if enabled else "Disabled"
-        self.change_each(
-            request, callers, word, lambda caller: services.caller_set_enabled(caller=caller, enabled=enabled)
-        )
-
-
-@admin.register(Skill)
-class SkillAdmin(OwnedAdmin):
-    """What callers may ask for. Built-in skills are everybody's and stay as they are."""
-
-    owner_lookup = "workspace__owner"
-    can_add = can_change = can_delete = True
-    form = SkillForm
-    list_display = ("name", "slug", "workspace_or_built_in", "enabled")
-    list_filter = ("enabled", ("workspace", OwnRelatedFilter))
-    list_select_related = ("workspace",)
-    search_fields = ("name", "slug", "description")
-    ordering = ("id",)
-    fields = ("workspace", "slug", "name", "description", "tags", "examples", "enabled")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Returns the visitor's own skills and the built-in ones."""
-        every = super(OwnedAdmin, self).get_queryset(request).select_related("workspace")
-        if request.user.is_superuser:
-            return every
-        return every.filter(Q(workspace__owner=request.user.pk) | Q(workspace=None))
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Skill | None = None) -> tuple[str, ...]:
-        """Callers know a skill by its id; in another workspace its grants would be wrong."""
-        return () if obj is None else ("workspace", "slug")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not the built-in ones."""
-        return super().has_change_permission(request, obj) and (obj is None or obj.workspace_id is not None)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not the built-in ones."""
-        return super().has_delete_permission(request, obj) and (obj is None or obj.workspace_id is not None)
-
-    @display(description="Workspace", ordering="workspace__slug", empty_value="built in")
-    def workspace_or_built_in(self, obj: Skill) -> str | None:
-        """Whose it is."""
-        return obj.workspace.slug if obj.workspace else None
+def _skill_row(skill: Skill, grant: Grant | None) -> dict[str, Any]:
+    form = LevelForm(auto_id=False, initial={"level": grant.level if grant else ""})
+    return {"skill": skill, "grant": grant, "form": form}
 
 
 @admin.register(Grant)
@@ -272,12 +242,12 @@ class GrantAdmin(OwnedAdmin):
     owner_lookup = "caller__workspace__owner"
     can_add = can_delete = True
     form = GrantForm
-    list_display = ("skill", "caller", "workspace", "created_at")
+    list_display = ("skill", "caller", "workspace", "shown_level", "created_at")
     list_filter = (("skill", OwnRelatedFilter), ("caller", OwnRelatedFilter))
     list_select_related = ("skill", "caller__workspace")
     search_fields = ("caller__name", "skill__slug")
     ordering = ("-id",)
-    fields = ("caller", "skill", "created_at")
+    fields = ("caller", "skill", "level", "created_at")
     readonly_fields = ("created_at",)
 
     @display(description="Workspace", ordering="caller__workspace__slug")
@@ -285,9 +255,15 @@ class GrantAdmin(OwnedAdmin):
         """Whose caller it is."""
         return obj.caller.workspace.slug
 
+    @display(description="Level", ordering="level", empty_value=OWN_LEVEL)
+    def shown_level(self, obj: Grant) -> str | None:
+        """The caller's level for this skill."""
+        return obj.get_level_display() if obj.level else None
+
     def save_model(self, request: HttpRequest, obj: Grant, form: Any, change: bool) -> None:
-        """Grants the skill; granting twice is one grant."""
-        grant = services.grant_add(caller=obj.caller, slug=obj.skill.slug)
+        """Grants the skill at the level; granting twice is one grant."""
+        level: Level | Literal[""] = Level(obj.level) if obj.level else ""
+        grant = services.grant_add(caller=obj.caller, slug=obj.skill.slug, level=level)
         obj.pk, obj._state.adding = grant.pk, False
 
     def delete_model(self, request: HttpRequest, obj: Grant) -> None:

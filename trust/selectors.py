@@ -3,12 +3,13 @@
 import json
 import uuid
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from trust.limits import COLUMNS, Limits
-from trust.models import AuditEntry, Caller, CallerIdentity, Level, Review, Skill
+from trust.models import AuditEntry, Caller, CallerIdentity, Level, Observation, Review, Skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,12 @@ def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
         return None
     grants = {slug: Level(level) if level else None for slug, level in json.loads(row[3]).items()}
     return Standing(row[0], row[1], Level(row[2]), grants, row[4])
+
+
+def callers_decided_since(moment: datetime) -> list[Caller]:
+    """Returns the callers that are let in and about which the owner decided something since then."""
+    recent = Observation.objects.filter(created_at__gte=moment).values("caller")
+    return list(Caller.objects.filter(pk__in=recent, enabled=True).order_by("pk"))
 
 
 def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | None:

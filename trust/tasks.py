@@ -1,11 +1,18 @@
 """Celery's entry points: each calls a service."""
 
+from datetime import timedelta
+
 from celery import shared_task
+from django.utils import timezone
 
 from trust.learning.preview import draft_preview
 from trust.learning.services import caller_learn
 from trust.models import Caller
+from trust.selectors import callers_decided_since
 from trust.services import reviews_sweep
+
+# A model may be asked for each: not again and again, where there is nothing new.
+LATELY = timedelta(hours=1)
 
 
 @shared_task(name="trust.tasks.sweep")
@@ -23,8 +30,8 @@ def learn(caller_id: int) -> None:
 
 @shared_task(name="trust.tasks.learn_all")
 def learn_all() -> None:
-    """Learns about every caller that is let in: what a lost message was to do."""
-    for caller in Caller.objects.filter(enabled=True).exclude(level="act").iterator():
+    """Learns about the callers that were decided about lately: what a lost message was to do."""
+    for caller in callers_decided_since(timezone.now() - LATELY):
         caller_learn(caller=caller)
 
 

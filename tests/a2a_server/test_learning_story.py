@@ -59,7 +59,8 @@ def test_the_story(strange: Api, stranger: Keyed, product: Product) -> None:
     assert (draft.state, draft.decision, draft.source, len(draft.evidence)) == ("open", "approve", "rule", 3)
     assert draft.tools == ["write_file"]
     assert "Your owner told you: One line for each parcel." in draft.instructions
-    assert "no instructions:" in draft.instructions.split("> ")[0]
+    # None of the caller's words is in them.
+    assert "Please note" not in draft.instructions
     told = Notification.objects.get(kind="draft")
     assert (told.caller, "Handle this from now on?" in told.text) == ("stranger", True)
     climb = AuditEntry.objects.filter(caller_id=stranger.caller.pk, action="caller.level").order_by("id")

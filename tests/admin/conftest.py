@@ -1,7 +1,7 @@
 """Two owners with one row of everything each, and clients logged in as the cast."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,20 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from a2a_server.models import Artifact, PushConfig, Task, TaskEvent, TaskState
-from trust.models import Caller, CallerIdentity, CallerKey, Grant, Level, Skill
-from trust.services import caller_create, grant_add, identity_add
-from volcanic.models import Memory, Notification, Session, Turn, Workspace
+from trust.models import (
+    AuditEntry,
+    Caller,
+    CallerIdentity,
+    CallerKey,
+    Grant,
+    Level,
+    Observation,
+    Review,
+    Skill,
+    SkillDraft,
+)
+from trust.services import Request, caller_create, grant_add, identity_add, review_open
+from volcanic.models import Memory, Notification, NotificationDelivery, Session, Turn, Workspace
 from volcanic.services import memory_create, notification_create
 
 # Of each screen of owners: what they get for its add and delete pages.
@@ -26,10 +37,15 @@ OWNED = {
     Skill: (200, 200),
     Grant: (200, 200),
     CallerIdentity: (403, 200),
+    AuditEntry: (403, 403),
+    Review: (403, 403),
+    Observation: (403, 403),
+    SkillDraft: (403, 403),
     Task: (403, 403),
     PushConfig: (403, 403),
     Memory: (403, 200),
     Notification: (403, 200),
+    NotificationDelivery: (403, 403),
 }
 
 
@@ -60,7 +76,12 @@ class Rows:
     memory: Memory
     push_config: PushConfig
     notification: Notification
+    delivery: NotificationDelivery
     identity: CallerIdentity
+    audit: AuditEntry
+    review: Review
+    observation: Observation
+    draft: SkillDraft
 
     def row_of(self, model: type[Any]) -> Any:
         """Returns this workspace's row of a table."""
@@ -73,8 +94,13 @@ class Rows:
             Task: self.task,
             Memory: self.memory,
             Notification: self.notification,
+            NotificationDelivery: self.delivery,
             PushConfig: self.push_config,
             CallerIdentity: self.identity,
+            Review: self.review,
+            Observation: self.observation,
+            SkillDraft: self.draft,
+            AuditEntry: self.audit,
         }[model]
 
 
@@ -93,6 +119,46 @@ def make_task(rows: Rows | None = None, *, state: TaskState = TaskState.INPUT_RE
     status = {"state": f"TASK_STATE_{state.upper()}"}
     TaskEvent.objects.create(task=task, seq=1, payload={"statusUpdate": {"taskId": str(task.pk), "status": status}})
     return task
+
+
+def make_review(caller: Caller, task: Task, *, text: str = "a request", **values: Any) -> Review:
+    """Returns a review of a task that waits for the owner: of its messages, which say `text`."""
+    request: dict[str, Any] = {
+        "caller_id": caller.pk,
+        "task": task.pk,
+        "context_id": task.context_id,
+        "key_id": None,
+        "skill": "chat",
+        "level": Level(caller.level),
+        "messages": task.history or [wire_message("ROLE_USER", text)],
+        "text": text,
+        "files": [],
+        "request_digest": str(uuid.uuid4()),
+        "summary": f"Wants this done: {text}",
+        "suggestion": "approve: it looks harmless.",
+    }
+    return review_open(request=Request(**{**request, **values}))
+
+
+def make_draft(
+    caller: Caller, evidence: Sequence[Observation] = (), *, text: str = "a request", **values: Any
+) -> SkillDraft:
+    """Returns an open draft of a skill for requests that say `text`."""
+    number = SkillDraft.objects.count()
+    return SkillDraft.objects.create(
+        **{
+            "caller": caller,
+            "slug": f"learned-{caller.name}-{number}",
+            "name": "A draft",
+            "description": "Such requests.",
+            "examples": [text],
+            "instructions": "Do it.",
+            "tools": ["write_file"],
+            "decision": "approve",
+            "evidence": [one.pk for one in evidence],
+            **values,
+        }
+    )
 
 
 def make_rows(workspace: Workspace, mark: str) -> Rows:
@@ -115,6 +181,10 @@ def make_rows(workspace: Workspace, mark: str) -> Rows:
     )
     payload = {"artifactId": "response", "parts": [{"text": f"{mark} answer"}]}
     Artifact.objects.create(task=task, artifact_id="response", payload=payload)
+    review = make_review(caller, task, text=f"{mark} request")
+    observation = Observation.objects.create(
+        caller=caller, review=review, task=task.pk, skill="chat", request=f"{mark} request", decision="approve"
+    )
     return Rows(
         mark=mark,
         workspace=workspace,
@@ -134,7 +204,14 @@ def make_rows(workspace: Workspace, mark: str) -> Rows:
         notification=notification_create(
             workspace_id=workspace.pk, session_id=session.pk, text=f"{mark} notification", caller=caller.name
         ),
+        delivery=NotificationDelivery.objects.create(
+            workspace=workspace, channel=f"{mark} channel", url="json://192.0.2.1/SECRET-PATH", text=f"{mark} told"
+        ),
         identity=identity_add(caller=caller, issuer="https://id.example", agent_id=f"{mark}-agent"),
+        audit=AuditEntry.objects.get(caller_id=caller.pk, action="caller.created"),
+        review=review,
+        observation=observation,
+        draft=make_draft(caller, [observation], text=f"{mark} request", name=f"{mark} draft"),
     )
 
 
@@ -148,6 +225,19 @@ def rows(workspace: Workspace) -> Rows:
 def other_rows(other_workspace: Workspace) -> Rows:
     """The other owner's rows."""
     return make_rows(other_workspace, "oscars")
+
+
+@pytest.fixture
+def task(rows: Rows) -> Task:
+    """A task of a caller at Observe that waits for the owner."""
+    caller, _ = caller_create(workspace=rows.workspace, name="travel-bot")
+    return make_task(rows, state=TaskState.AUTH_REQUIRED, caller=caller)
+
+
+@pytest.fixture
+def review(task: Task) -> Review:
+    """The review of that task."""
+    return make_review(task.caller, task, text="book the train to Bern")
 
 
 @pytest.fixture

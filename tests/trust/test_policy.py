@@ -46,7 +46,7 @@ def ask(
     ],
 )
 def test_table(skill: str, granted: bool, observe_learn: Decision, propose: Decision, act: Decision) -> None:
-    grants = {skill: None} if granted else NONE
+    grants: dict[str, Level | None] = {skill: None} if granted else {}
     for level in LOW:
         assert ask(level, grants, skill) == observe_learn
     assert ask(Level.PROPOSE, grants, skill) == propose
@@ -66,7 +66,7 @@ def test_table_where_there_is_a_draft(
     skill: str, granted: bool, observe_learn: Decision, propose: Decision, act: Decision
 ) -> None:
     """It is shown at Propose, with plain requests that are not granted; it never makes anything be done."""
-    grants = {skill: None} if granted else NONE
+    grants: dict[str, Level | None] = {skill: None} if granted else {}
     for level in LOW:
         assert ask(level, grants, skill, has_draft=True) == observe_learn
     assert ask(Level.PROPOSE, grants, skill, has_draft=True) == propose

@@ -4,6 +4,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -152,10 +153,8 @@ def test_talk_that_races_a_decision_is_in_what_is_decided_or_after_it(stranger: 
         review = waiting(stranger.caller)
         words = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "and that"}]}
         decided, added = at_once(
-            lambda review=review: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
-            lambda review=review, words=words: review_add(
-                task=review.task, caller_id=stranger.caller.pk, message=words, text="and that"
-            ),
+            partial(review_decide, review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+            partial(review_add, task=review.task, caller_id=stranger.caller.pk, message=words, text="and that"),
         )
         # Never both: an approval of what was shown before.
         assert isinstance(decided, Review) != added

@@ -36,6 +36,44 @@ _PAYS = frozenset(
         *("spend", "donate", "tip", "bid", "withdraw", "deposit", "invest", "lend", "reimburse", "remit"),
     ]
 )
+# A text with one of these may cost by the number.
+_ORDERS = frozenset(["order", "book", "reserve", "rent", "hire", "subscribe", "get", "bring", "arrange"])
+# A text with one of these gives something away, or lets somebody in: whom and what it names counts.
+_GIVES = frozenset(
+    [
+        *(
+            "send",
+            "share",
+            "forward",
+            "give",
+            "tell",
+            "email",
+            "mail",
+            "message",
+            "publish",
+            "post",
+            "reply",
+            "respond",
+        ),
+        *(
+            "grant",
+            "add",
+            "invite",
+            "introduce",
+            "upload",
+            "export",
+            "copy",
+            "submit",
+            "notify",
+            "call",
+            "allow",
+            "show",
+        ),
+        *("delete", "erase", "remove", "cancel", "sign", "accept"),
+    ]
+)
+# Where the examples differ in so many names, files or quotations, another one is a detail; else it is a stranger.
+_VARIED = 3
 _DIGITS = re.compile(r"\d[\d.,']*")
 # The number words that likeness takes for a detail.
 _NUMBERS: Mapping[str, float] = {
@@ -60,9 +98,16 @@ def open_draft(text: str, *, caller_id: int) -> SkillDraft | None:
 
 def fits(text: str, examples: Sequence[str]) -> bool:
     """Tells whether a request is like some of the examples, and has no address that these don't have and no amount of
-    money above theirs, in any currency. Where it pays, it names nobody and no number that they don't name."""
+    money above theirs, in any currency. It names nobody and no file that they don't name, unless they name many and it
+    gives nothing away. Where it pays, it has no number that they don't have, and where it orders, none above theirs."""
     near = [example for example in examples if alike(text, example)]
     if not near or not _addresses(text) <= {address for example in near for address in _addresses(example)}:
+        return False
+    named = {name for example in near for name in _named(example)}
+    gives = any(low in _GIVES for _, low in details(text))
+    if not _named(text) <= named and (gives or len(named) < _VARIED):
+        return False
+    if _ordered(text) > max(_ordered(example) for example in near):
         return False
     most: dict[str, float] = {}
     known: set[str] = set()
@@ -83,6 +128,19 @@ def limits(examples: Sequence[str]) -> tuple[list[str], list[str]]:
     return sorted(addresses), [f"{amount:,.10g} {currency}".strip() for currency, amount in sorted(amounts)]
 
 
+def _named(text: str) -> set[str]:
+    """Returns whom and what a text names: people and things with names, files, quotations."""
+    return {low for kind, low in details(text) if kind in ("name", "file", "quote", "other") and low.strip()}
+
+
+def _ordered(text: str) -> float:
+    """Returns the largest number in a text that orders something, 0 in any other."""
+    tokens = details(text)
+    if not any(low in _ORDERS for _, low in tokens):
+        return 0
+    return max((_value(low) for kind, low in tokens if kind == "number" or low in _NUMBERS), default=0)
+
+
 def _addresses(text: str) -> set[str]:
     return {found.casefold().rstrip(".,;:!?)") for found in _ADDRESS.findall(unicodedata.normalize("NFKC", text))}
 
@@ -101,8 +159,9 @@ def _money(text: str) -> tuple[list[tuple[str, float]], set[str]]:
         elif kind == "number" or (kind == "word" and low in _NUMBERS):
             after = [word for _, word in tokens[place + 1 : place + 3]]
             beside = [low for _, low in tokens[max(place - 1, 0) : place]] + after[:1]
-            if currency := _currency([*beside, *after[1:]] if after and after[0] in _TIMES else beside):
-                amounts.append((currency, _value(low)))
+            split = place + 1 < len(tokens) and tokens[place + 1][0] in {"money", "number"}  # "9 000 €"
+            if split or (currency := _currency([*beside, *after[1:]] if after and after[0] in _TIMES else beside)):
+                amounts.append(("" if split else currency, _value(low)))
             else:
                 bare.append(low)
         elif kind == "name":

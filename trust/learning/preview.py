@@ -74,7 +74,7 @@ def _turn(draft: SkillDraft) -> Turn:
         session_id=0,
         origin=f"draft:{draft.pk}",
         workspace=caller.workspace.path,
-        prompt=frame_inbound(caller=caller.name, text=text, skill=f"{draft.name}: {draft.description}"),
+        prompt=frame_inbound(caller=caller.name, text=text, skill=draft.slug),
         text=text,
         tools=looking & frozenset(draft.tools),
         deadline=timezone.now() + timedelta(seconds=settings.TRIAGE_TIMEOUT_SECONDS),

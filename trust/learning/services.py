@@ -3,13 +3,13 @@
 import logging
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from trust.audit import audit
@@ -18,17 +18,16 @@ from trust.errors import DraftDecidedError
 from trust.learning.likeness import alike
 from trust.learning.observed import alike_groups, decided_alike, observations_of
 from trust.learning.writing import Text, write
-from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
+from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
 from trust.selectors import skill_of_workspace
 from trust.services.callers import caller_set_level, grant_add, grant_revoke
-from trust.services.skills import skill_create, skill_update
+from trust.services.skills import skill_check, skill_create, skill_update
 from volcanic import acting
 from volcanic.models import Notification
-from volcanic.runtime import tools
 from volcanic.runtime.base import Writer
 from volcanic.runtime.current import writer as current_writer
 from volcanic.services import notification_create
-from volcanic.text import clean_text
+from volcanic.text import clean_json, clean_text
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +39,12 @@ EDITABLE = ("name", "description", "instructions", "tools", "examples")
 def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillDraft]:
     """Looks at what the owner decided about a caller, and returns the drafts that it made of it.
 
-    A caller at Observe goes to Learn first, if it is time; one at Learn with a draft goes on to Propose. `writer` is
-    the model that sorts and writes; None is this process's, if it has one. Not in a transaction: a model may be asked.
+    A caller that is shut out teaches nothing. One at Observe goes to Learn first, if it is time; one at Learn with a
+    draft goes on to Propose. `writer` is the model that sorts and writes; None is this process's, if it has one. Not in
+    a transaction: a model may be asked.
     """
     _go_to_learn(caller)
-    if caller.level == Level.OBSERVE:
+    if caller.level == Level.OBSERVE or not caller.enabled:
         return []
     writer = writer or current_writer()
     observations = observations_of(caller.pk)
@@ -62,34 +62,53 @@ def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillD
 def _go_to_learn(caller: Caller) -> None:
     """Observe → Learn after LEARN_AFTER interactions without a decline among the owner's latest decisions."""
     after = settings.LEARN_AFTER
-    caller.refresh_from_db(fields=["level", "interaction_count"])
+    caller.refresh_from_db(fields=["level", "enabled", "interaction_count"])
     if not after or caller.level != Level.OBSERVE or caller.interaction_count < after:
         return
     latest = Observation.objects.filter(caller=caller, reversed_at=None).order_by("-id")[:after]
     if any(one.decision in (Decision.DECLINE, Decision.UNLIKE) for one in latest):
         return
     reason = f"{caller.interaction_count} interactions, none of the latest declined."
-    if caller_set_level(caller=caller, level=Level.LEARN, reason=reason):
-        caller.level = Level.LEARN
+    _climb(caller, Level.OBSERVE, Level.LEARN, reason)
+
+
+def _lock(caller: Caller) -> None:
+    """Reads what counts of a caller, to stay so until the transaction ends: a model took its time meanwhile."""
+    rows = Caller.objects.select_for_update(no_key=True)
+    caller.refresh_from_db(fields=["level", "enabled", "interaction_count"], from_queryset=rows)
+
+
+def _held_back(caller: Caller) -> bool:
+    """Tells whether somebody lowered the caller to the level that it has: it stays there then, until they raise it."""
+    last = AuditEntry.objects.filter(caller_id=caller.pk, action="caller.level").order_by("-id").first()
+    if last is None or last.actor == acting.SYSTEM:
+        return False
+    before, _, after = last.subject.partition(" → ")
+    return after == caller.level and before in Level.values and Level(before).rank > Level(after).rank
+
+
+@transaction.atomic
+def _climb(caller: Caller, before: Level, level: Level, reason: str) -> None:
+    """Writes the next level, if the caller is where it was and the owner has not put it there."""
+    _lock(caller)
+    if caller.enabled and caller.level == before and not _held_back(caller):
+        caller_set_level(caller=caller, level=level, reason=reason)
 
 
 def _go_to_propose(caller: Caller) -> None:
-    draft = SkillDraft.objects.filter(caller=caller, state=State.OPEN).first()
+    draft = SkillDraft.objects.filter(caller=caller, state=State.OPEN).order_by("-id").first()
     if caller.level == Level.LEARN and draft is not None:
-        reason = f"There is a draft: {draft.name}"
-        if caller_set_level(caller=caller, level=Level.PROPOSE, reason=reason):
-            caller.level = Level.PROPOSE
+        _climb(caller, Level.LEARN, Level.PROPOSE, f"There is a draft: {draft.name}")
 
 
 def _is_known(caller: Caller, group: Sequence[Observation]) -> bool:
-    """Tells whether a draft was made of such requests already: whatever became of it, it is not proposed again for the
-    same reason. A withdrawn one rested on what the owner took back, and is none."""
+    """Tells whether a draft was made of such requests, or of one of these, already: whatever became of it, it is not
+    proposed again for the same reason. A withdrawn one rested on what the owner took back, and is none."""
     drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0]))
+    numbers = {one.pk for one in group}
     return any(
-        alike(example, one.request)
+        numbers & set(draft.evidence) or any(alike(example, one.request) for example in draft.examples for one in group)
         for draft in drafts.exclude(state=State.WITHDRAWN)
-        for example in draft.examples
-        for one in group
     )
 
 
@@ -101,7 +120,9 @@ def _complaints(observations: Sequence[Observation], requests: Sequence[str]) ->
 @transaction.atomic
 def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> SkillDraft | None:
     # Of two that learn at once, the second finds the draft of the first.
-    Caller.objects.select_for_update(no_key=True).get(pk=caller.pk)
+    _lock(caller)
+    if caller.level == Level.OBSERVE or not caller.enabled:
+        return None
     standing = Observation.objects.filter(pk__in=[one.pk for one in group], reversed_at=None).count()
     if _is_known(caller, group) or standing < len(group):
         return None
@@ -136,6 +157,8 @@ def _free_slug(caller: Caller, example: str) -> str:
     base = ("-".join(["learned", *words]))[:50].strip("-")
     taken = set(Skill.objects.filter(slug__startswith=base).values_list("slug", flat=True))
     taken |= set(SkillDraft.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    for aliases in Skill.objects.exclude(aliases=[]).values_list("aliases", flat=True):
+        taken |= set(aliases)
     number, slug = 1, base
     while slug in taken:
         number += 1
@@ -158,23 +181,44 @@ def draft_update(*, draft: SkillDraft, version: int, **changes: Any) -> SkillDra
     """Writes the owner's edits of an open draft: any of EDITABLE. What was shown of it before can't be approved any
     more. Raises ValidationError, DraftDecidedError when it is not open or was edited meanwhile."""
     assert set(changes) <= set(EDITABLE), changes
-    if unknown := sorted(set(changes.get("tools", ())) - tools.known()):
-        raise ValidationError({"tools": f"There are no such tools: {', '.join(unknown)}."})
+    changes = {name: clean_json(value) for name, value in changes.items()}
     for name in ("name", "description", "instructions"):
         if name in changes:
-            changes[name] = clean_text(changes[name]).strip()
+            changes[name] = str(changes[name]).strip()
             if not changes[name]:
                 raise ValidationError({name: "Write something."})
     if "examples" in changes and not changes["examples"]:
         raise ValidationError({"examples": "Keep at least one."})
+    if "tools" in changes and changes["tools"] is None:
+        raise ValidationError({"tools": "Name the tools, or none."})
+    _check(draft, changes)
+    reviews = _reviews_of(draft)
     fresh = {"version": F("version") + 1, "preview": "", "preview_problem": "", "previewed_at": None}
     _change(draft, version, fresh | changes)
     draft.refresh_from_db()
     audit("draft.changed", caller=draft.caller, subject=draft.slug, reason=", ".join(sorted(changes)))
-    for review in Review.objects.select_for_update(of=("self",)).filter(draft=draft, state=Review.State.PENDING):
+    for review in reviews:
         _review_redigest(review, draft)
     transaction.on_commit(lambda: _have_previewed(draft.pk))
     return draft
+
+
+def _check(draft: SkillDraft, changes: Mapping[str, Any]) -> None:
+    """Raises ValidationError for what no skill could be, but for its id: another is found in time."""
+    values = {name: changes.get(name, getattr(draft, name)) for name in EDITABLE}
+    values["tools"] = list(values["tools"]) if isinstance(values["tools"], (tuple, set, frozenset)) else values["tools"]
+    try:
+        skill_check(Skill(workspace=draft.caller.workspace, slug=_free_slug(draft.caller, "check"), **values))
+    except ValidationError as error:
+        faults = {name: words for name, words in error.message_dict.items() if name in changes}
+        if faults:
+            raise ValidationError(faults) from None
+
+
+def _reviews_of(draft: SkillDraft) -> list[Review]:
+    """Returns the reviews that show a draft and wait, locked: reviews before drafts, in the order of a decision."""
+    rows = Review.objects.select_for_update(of=("self",)).filter(draft=draft, state=Review.State.PENDING)
+    return list(rows.order_by("id"))
 
 
 def _change(draft: SkillDraft, version: int, changes: dict[str, Any]) -> None:
@@ -186,12 +230,13 @@ def _change(draft: SkillDraft, version: int, changes: dict[str, Any]) -> None:
         raise DraftDecidedError("The draft was edited meanwhile. Look at it again.")
 
 
-def _review_redigest(review: Review, draft: SkillDraft) -> None:
-    skill = skill_of_workspace(draft.caller.workspace_id, review.skill)
+def _review_redigest(review: Review, draft: SkillDraft | None) -> None:
+    """Binds a decision to the draft as it is now, None for none any more: what was shown before counts no longer."""
+    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
     digest = run_digest(
         caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=draft
     )
-    Review.objects.filter(pk=review.pk).update(digest=digest)
+    Review.objects.filter(pk=review.pk).update(digest=digest, draft=draft)
 
 
 @transaction.atomic
@@ -209,10 +254,12 @@ def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
     skill = draft.skill
     if skill is None:
         workspace = draft.caller.workspace
-        skill = skill_create(workspace=workspace, slug=draft.slug, advertised=False, **fields)
+        slug = draft.slug if _is_free(draft) else _free_slug(draft.caller, draft.examples[0])
+        skill = skill_create(workspace=workspace, slug=slug, advertised=False, **fields)
         Skill.objects.filter(pk=skill.pk).update(by_example=True)
         skill.by_example = True
-        SkillDraft.objects.filter(pk=draft.pk).update(skill=skill)
+        SkillDraft.objects.filter(pk=draft.pk).update(skill=skill, slug=slug)
+        draft.slug = slug
     else:
         skill_update(skill=skill, **fields)
     reason = f"Approved the draft “{draft.name}”."
@@ -220,15 +267,19 @@ def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
     return skill
 
 
+def _is_free(draft: SkillDraft) -> bool:
+    """Tells whether the id of a draft is still to be had."""
+    skills = Skill.objects.filter(Q(workspace=draft.caller.workspace_id) | Q(workspace=None))
+    return not skills.filter(Q(slug=draft.slug) | Q(aliases__contains=[draft.slug])).exists()
+
+
 @transaction.atomic
 def draft_reject(*, draft: SkillDraft, version: int, reason: str = "") -> None:
     """Ends a draft. It is remembered: such requests are not proposed again. Raises DraftDecidedError."""
+    reviews = _reviews_of(draft)
     _decide(draft, version, State.REJECTED, clean_text(reason).strip())
-    for review in Review.objects.select_for_update(of=("self",)).filter(draft=draft, state=Review.State.PENDING):
-        Review.objects.filter(pk=review.pk).update(draft=None)
-        skill = skill_of_workspace(draft.caller.workspace_id, review.skill)
-        digest = run_digest(caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages)
-        Review.objects.filter(pk=review.pk).update(digest=digest)
+    for review in reviews:
+        _review_redigest(review, None)
 
 
 def _decide(draft: SkillDraft, version: int, state: State, text: str) -> None:
@@ -241,9 +292,10 @@ def _decide(draft: SkillDraft, version: int, state: State, text: str) -> None:
 
 @transaction.atomic
 def not_like_this(*, caller: Caller, slug: str, task: uuid.UUID, request: str, text: str = "") -> bool:
-    """Takes back what let the assistant do this without the owner: the grant of the skill. The caller falls to Propose
-    for it, and the draft that it came from is put before the owner again, with their words. Returns whether there was
-    such a grant."""
+    """Takes back what let the assistant do this without the owner: the grant of the skill. A caller at Act falls to
+    Propose for it, and the draft that it came from is put before the owner again, with their words. Returns whether
+    there was such a grant."""
+    _lock(caller)
     if not grant_revoke(caller=caller, slug=slug, keeps_evidence=True, reason=f"Not like this. {text}".strip()):
         return False
     Observation.objects.create(
@@ -258,55 +310,85 @@ def not_like_this(*, caller: Caller, slug: str, task: uuid.UUID, request: str, t
     _fall_to_propose(caller)
     for draft in SkillDraft.objects.filter(caller=caller, skill__slug=slug, state=State.APPROVED):
         _reopen(draft, clean_text(text).strip())
+    _go_to_propose(caller)
     return True
 
 
 def _fall_to_propose(caller: Caller) -> None:
-    """The level that counts for this skill is the caller's own again; for every other it stays what it is."""
-    caller.refresh_from_db(fields=["level"])
-    if caller.level == Level.PROPOSE:
+    """The level that counts for this skill is the caller's own again, Propose at most; for every other it stays what
+    it is."""
+    if caller.level != Level.ACT:
         return
-    if caller.level == Level.ACT:
-        Grant.objects.filter(caller=caller, level="").update(level=Level.ACT)
     reason = "Something was done that was not as the owner wanted it."
+    for grant in Grant.objects.select_for_update(of=("self",)).filter(caller=caller, level="").select_related("skill"):
+        Grant.objects.filter(pk=grant.pk).update(level=Level.ACT)
+        audit("grant.level", caller=caller, subject=f"{grant.skill.slug}: own → {Level.ACT.value}", reason=reason)
     caller_set_level(caller=caller, level=Level.PROPOSE, reason=reason)
 
 
 def _reopen(draft: SkillDraft, text: str) -> None:
     line = f"Not like this, said your owner of what was done: {text}" if text else ""
+    reviews = _reviews_of(draft)
+    # As the owner has the skill now: they may have written in it since.
+    skill = draft.skill
+    assert skill is not None
     SkillDraft.objects.filter(pk=draft.pk, state=State.APPROVED).update(
         state=State.OPEN,
         version=F("version") + 1,
-        instructions=f"{line}\n{draft.instructions}" if line else draft.instructions,
+        name=skill.name,
+        description=skill.description,
+        examples=skill.examples,
+        tools=draft.tools if skill.tools is None else skill.tools,
+        instructions=f"{line}\n{skill.instructions}" if line else skill.instructions,
         note="You marked something that was done on it as not like this.",
         decided_at=None,
         decided_by="",
         preview="",
+        preview_problem="",
         previewed_at=None,
     )
+    draft.refresh_from_db()
+    audit("draft.reopened", caller=draft.caller, subject=draft.slug, reason=text)
+    for review in reviews:
+        _review_redigest(review, draft)
     transaction.on_commit(lambda: _have_previewed(draft.pk))
 
 
 @transaction.atomic
 def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
-    """Takes decisions back, as far as learning goes: nothing is learned from them, and drafts that rest on them are
-    withdrawn. Returns how many."""
+    """Takes decisions back, as far as learning goes: nothing is learned from them, and drafts that rest on them and on
+    which nothing is granted are withdrawn. Returns how many."""
     rows = list(Observation.objects.select_for_update().filter(pk__in=ids, reversed_at=None).select_related("caller"))
     Observation.objects.filter(pk__in=[row.pk for row in rows]).update(reversed_at=timezone.now())
     for row in rows:
         audit("observation.reversed", caller=row.caller, subject=str(row.task), reason=reason)
-    for draft in SkillDraft.objects.filter(caller__in={row.caller for row in rows}, state=State.OPEN):
-        if set(draft.evidence) & {row.pk for row in rows}:
-            SkillDraft.objects.filter(pk=draft.pk, state=State.OPEN).update(state=State.WITHDRAWN)
-            audit("draft.withdrawn", caller=draft.caller, subject=draft.slug, reason=reason)
+    drafts = SkillDraft.objects.filter(caller__in={row.caller_id for row in rows}).select_related("caller")
+    for draft in drafts.filter(state__in=[State.OPEN, State.APPROVED]):
+        if set(draft.evidence) & {row.pk for row in rows} and not _is_granted(draft):
+            _withdraw(draft, reason)
     return len(rows)
+
+
+def _is_granted(draft: SkillDraft) -> bool:
+    granted = Grant.objects.filter(caller=draft.caller_id, skill=draft.skill_id)
+    return draft.state == State.APPROVED and draft.skill_id is not None and granted.exists()
+
+
+def _withdraw(draft: SkillDraft, reason: str) -> None:
+    reviews = _reviews_of(draft)
+    if not SkillDraft.objects.filter(pk=draft.pk, state=draft.state).update(state=State.WITHDRAWN):
+        return
+    audit("draft.withdrawn", caller=draft.caller, subject=draft.slug, reason=reason)
+    for review in reviews:
+        _review_redigest(review, None)
 
 
 def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:
     """Returns the observations that a grant rests on: that the owner granted it in a review, and what its draft was
     learned from."""
     given = Observation.objects.filter(caller_id=caller_id, decision=Decision.GRANT, skill=slug, reversed_at=None)
-    drafts = SkillDraft.objects.filter(caller_id=caller_id, skill__slug=slug)
+    # By the id: the skill itself may just have been deleted.
+    drafts = SkillDraft.objects.filter(caller_id=caller_id, slug=slug)
     learned = [number for evidence in drafts.values_list("evidence", flat=True) for number in evidence]
     return [*given.values_list("pk", flat=True), *learned]
 

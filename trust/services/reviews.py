@@ -154,6 +154,8 @@ def review_decide(*, review_id: int, decision: Decision, digest: str, text: str 
             review = _take(review_id, _STATES[decision], digest, text)
             if reason := _shut_out(review):
                 raise ReviewVoidError(reason)
+            if review.draft is not None and _digest_of(review) != digest:
+                raise ReviewChangedError("The proposed skill has changed since it was shown to you. Look at it again.")
             if decision == Decision.GRANT:
                 _grant(review)
             if review.draft is not None:
@@ -196,6 +198,13 @@ def _grant(review: Review) -> None:
     except DraftDecidedError as error:
         raise ReviewChangedError(str(error)) from error
     review.skill = skill.slug
+
+
+def _digest_of(review: Review) -> str:
+    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
+    return run_digest(
+        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=review.draft
+    )
 
 
 def _bind(review: Review) -> None:

@@ -12,6 +12,7 @@ from django.db.models import ForeignKey, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from volcanic.acting import current
 from volcanic.admin.base import OwnedAdmin, display, is_superuser
@@ -36,7 +37,7 @@ class WorkspaceForm(_WorkspaceForm):
     new_channels = forms.CharField(
         label="New channels",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "autocomplete": "off", "spellcheck": "false"}),
+        widget=UnfoldAdminTextareaWidget({"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
         help_text="Apprise URLs, one a line, in place of all channels there are now. Empty: they stay.",
     )
     remove_channels = forms.BooleanField(label="Remove all channels", required=False)

@@ -144,7 +144,11 @@ class AssistantRunner:
         """Returns the model's structured output; see `volcanic.runtime.base.Writer`."""
         try:
             writing = Agent(self._model, output_type=output, instructions=instructions, model_settings=_settings())
-            result = await writing.run(clean_text(prompt), usage_limits=UsageLimits(request_limit=WRITE_REQUESTS))
+            limits = UsageLimits(request_limit=WRITE_REQUESTS)
+            async with asyncio.timeout(settings.TRIAGE_TIMEOUT_SECONDS):
+                result = await writing.run(clean_text(prompt), usage_limits=limits)
+        except TimeoutError:
+            raise TurnFailedError("The model took too long.") from None
         except AgentRunError as error:
             logger.warning("the model wrote nothing that fits: %s: %s", type(error).__name__, redact(str(error)))
             raise TurnFailedError(_explain(error)) from error

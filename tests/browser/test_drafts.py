@@ -1,0 +1,52 @@
+"""Drafts in a browser, at a desk and on a phone: edited, then approved, and done alone from then on."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.admin.conftest import Rows, admin_url, make_draft, make_rows
+from tests.browser.test_admin import fits, log_in, open_page
+from tests.product import Product, text_of
+from trust.models import Observation, SkillDraft
+from volcanic.models import Workspace
+
+REQUEST = "Please note that the parcel of Friday has come."
+
+
+@pytest.fixture
+def proposed(transactional_db: None, workspace: Workspace) -> tuple[Rows, SkillDraft]:
+    """The owner's rows, and a draft with words that are longer than a phone is wide."""
+    rows = make_rows(workspace, "marked")
+    observation = Observation.objects.create(
+        caller=rows.caller, task=rows.task.pk, skill="chat", request="x" * 600, edits="y" * 400, decision="approve"
+    )
+    draft = make_draft(rows.caller, [observation], text=REQUEST, name="Note parcels", instructions="z" * 600)
+    SkillDraft.objects.filter(pk=draft.pk).update(examples=[REQUEST, "send it to " + "a" * 200 + "@example.com"])
+    return rows, draft
+
+
+def test_a_draft_is_edited_and_approved(proposed: tuple[Rows, SkillDraft], page: Page, product: Product) -> None:
+    rows, draft = proposed
+    log_in(page)
+    fits(page)
+    open_page(page, admin_url(SkillDraft, "change", draft.pk))
+    page.get_by_text("Edit it first").click()
+    fits(page)
+    page.get_by_label("Description").fill("Writes parcels down.")
+    page.get_by_role("button", name="Save edits").click()
+    expect(page.get_by_text("Saved. It is tried anew.")).to_be_visible()
+    expect(page.locator(".volcanic-reading").get_by_text("Writes parcels down.")).to_be_visible()
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_text("From now on such requests of marked-bot are handled")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    fits(page)
+    with product.api(rows.api_key) as api:
+        task = api.send(REQUEST)
+        assert REQUEST in text_of(task)
+    open_page(page, f"/admin/a2a_server/task/{task['id']}/change/")
+    page.get_by_label("What should have been different?").fill("Append, don't replace.")
+    page.get_by_role("button", name="Not like this: take the grant back").click()
+    expect(page.get_by_text(f"{draft.slug} is no longer granted to marked-bot.")).to_be_visible()
+    fits(page)
+    open_page(page, admin_url(SkillDraft, "change", draft.pk))
+    expect(page.get_by_text("Append, don't replace.").first).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()

@@ -1,0 +1,116 @@
+"""Decisions of the owner, and what is learned of them, made without a run."""
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from a2a_server.models import Task, TaskState
+from trust.errors import DraftDecidedError, ReviewError
+from trust.learning.services import caller_learn
+from trust.models import CHAT, Caller, Level, Observation, Review, SkillDraft
+from trust.services import Request, review_open
+from volcanic.models import Session, Turn
+
+DAYS = ("Monday", "Tuesday", "Friday", "Sunday")
+PARCEL = "Please note that the parcel of {} has come."
+Decision = Observation.Decision
+
+
+def decided(caller: Caller, text: str, decision: Decision = Decision.APPROVE, **given: Any) -> Observation:
+    """Returns a decision about a request, as a review leaves it."""
+    values: dict[str, Any] = {"task": uuid.uuid4(), "skill": CHAT}
+    return Observation.objects.create(caller=caller, request=text, decision=decision, **values | given)
+
+
+def thrice(
+    caller: Caller, text: str = PARCEL, decision: Decision = Decision.APPROVE, **given: Any
+) -> list[Observation]:
+    """Returns three decisions alike about requests that are alike."""
+    return [decided(caller, text.format(day), decision, **given) for day in DAYS[:3]]
+
+
+def learner(caller: Caller, level: Level = Level.LEARN) -> Caller:
+    """Has a caller be at a level, without a word in the audit."""
+    Caller.objects.filter(pk=caller.pk).update(level=level)
+    caller.level = level
+    return caller
+
+
+def drafted(caller: Caller) -> SkillDraft:
+    """Returns the draft that comes of three approvals."""
+    learner(caller)
+    thrice(caller)
+    (draft,) = caller_learn(caller=caller)
+    return draft
+
+
+def used(one: Observation, *names: str, outcome: str = "success") -> None:
+    """Leaves the turn of a request, in which the assistant called tools; in the form of pydantic-ai."""
+    session = Session.objects.create(workspace=one.caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
+    calls = [{"part_kind": "tool-call", "tool_name": name, "args": "{}", "tool_call_id": name} for name in names]
+    results: list[dict[str, Any]] = [
+        {"part_kind": "tool-return", "tool_name": name, "content": "ok", "tool_call_id": name, "outcome": outcome}
+        for name in names
+    ]
+    messages = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": one.request}]},
+        {"kind": "response", "parts": calls},
+        {"kind": "request", "parts": results},
+        {"role": "assistant", "text": "the neutral form, of a handler"},
+    ]
+    Turn.objects.create(
+        session=session,
+        origin=f"task:{one.task}",
+        prompt=one.request,
+        messages=messages,
+        state="completed",
+        started_at=timezone.now(),
+    )
+
+
+def waiting(caller: Caller, draft: SkillDraft | None = None, text: str = "Do it.") -> Review:
+    """Returns a review that shows a draft, with its task, as a worker leaves them."""
+    session = Session.objects.create(workspace=caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
+    words = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
+    task = Task.objects.create(
+        caller=caller, session=session, context_id="c", state=TaskState.AUTH_REQUIRED, history=[words], seq=1
+    )
+    return review_open(
+        request=Request(
+            caller_id=caller.pk,
+            task=task.pk,
+            context_id="c",
+            key_id=None,
+            skill=CHAT,
+            level=Level(caller.level),
+            messages=[words],
+            text=text,
+            files=[],
+            request_digest=str(uuid.uuid4()),
+            summary="Wants it done.",
+            suggestion="approve",
+            draft=draft,
+        )
+    )
+
+
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Makes calls in threads that start together; returns what each returned, or how it was told no."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        barrier.wait(10)
+        try:
+            return call()
+        except (DraftDecidedError, ReviewError) as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))

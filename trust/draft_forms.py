@@ -1,0 +1,78 @@
+"""Forms of what owners do to drafts of skills, and of what they say about what was done. Rules are the services'."""
+
+from typing import Any
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from trust.skill_forms import LinesField, as_before, tool_choices
+
+MAX_WORDS = 2000
+# As many, and as long, as a skill can have.
+_MOST_EXAMPLES, _MAX_EXAMPLE = 20, 500
+
+
+class VersionForm(forms.Form):
+    """Which version of the draft was shown: a decision counts for that one only."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+
+class TextField(forms.CharField):
+    """Text of several lines, with line ends as everywhere else: browsers send carriage returns along."""
+
+    widget = UnfoldAdminTextareaWidget
+
+    def to_python(self, value: Any) -> Any:
+        """Returns the text."""
+        return str(super().to_python(value) or "").replace("\r\n", "\n")
+
+
+class DraftForm(VersionForm):
+    """What a draft says, for the owner to word it otherwise. `initial` is what it says now."""
+
+    name = forms.CharField(max_length=100, widget=UnfoldAdminTextInputWidget)
+    description = TextField(max_length=2000, widget=UnfoldAdminTextareaWidget({"rows": 3}))
+    instructions = TextField(
+        max_length=20_000,
+        widget=UnfoldAdminTextareaWidget({"rows": 10}),
+        help_text="What the assistant is told when it works on such a request.",
+    )
+    tools = forms.MultipleChoiceField(
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="With nothing chosen it has no tools.",
+    )
+    examples = LinesField(
+        help_text="Requests that ask for it, one a line. One that is like none of them is put before you."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["tools"].choices = tool_choices()  # type: ignore[attr-defined]
+
+    def clean_examples(self) -> list[str]:
+        """Returns the examples; a skill takes no more of them, and none that is longer."""
+        examples = as_before(self.cleaned_data["examples"], self.initial.get("examples"))
+        if len(examples) > _MOST_EXAMPLES or any(len(example) > _MAX_EXAMPLE for example in examples):
+            raise forms.ValidationError(f"At most {_MOST_EXAMPLES} entries of {_MAX_EXAMPLE} characters each.")
+        return examples
+
+
+class WordsForm(forms.Form):
+    """What the owner says about something, if they do."""
+
+    text = TextField(
+        required=False,
+        max_length=MAX_WORDS,
+        widget=UnfoldAdminTextareaWidget({"rows": 3, "class": "volcanic-words", "autocomplete": "off"}),
+        label="Your words",
+    )
+
+
+class RejectForm(WordsForm, VersionForm):
+    """Why a draft is rejected."""

@@ -1,0 +1,58 @@
+"""`manage.py draft`: shows the draft of a skill, approves it or rejects it."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+
+from trust.errors import DraftDecidedError
+from trust.learning.services import draft_approve, draft_reject
+from trust.management import drafts
+from trust.models import SkillDraft
+from volcanic.management.shell import ShellCommand
+
+SHOW, APPROVE, REJECT = "show", "approve", "reject"
+
+
+class Command(ShellCommand):
+    help = "Shows a draft, approves it or rejects it. `manage.py learn` lists them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Adds ID, what to do and the options."""
+        parser.add_argument("id", type=int)
+        parser.add_argument("do", choices=[SHOW, APPROVE, REJECT])
+        parser.add_argument("--text", default="", help="why it is rejected")
+        parser.add_argument("--json", action="store_true", help="for scripts: the draft as it is then")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Does it and prints what came of it; what is not there, or was decided before, is a CommandError."""
+        do = options["do"]
+        if options["text"] and do != REJECT:
+            raise CommandError("--text goes with reject.")
+        draft = SkillDraft.objects.select_related("caller__workspace", "skill").filter(pk=options["id"]).first()
+        if draft is None:
+            raise CommandError(f"There is no draft {options['id']}.")
+        try:
+            done = _decide(draft, do, options["text"])
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        except DraftDecidedError as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            draft.refresh_from_db()
+            self.stdout.write(json.dumps(drafts.told(draft), ensure_ascii=False, indent=2))
+        else:
+            self.stdout.write(done or drafts.text(drafts.told(draft)))
+
+
+def _decide(draft: SkillDraft, do: str, text: str) -> str:
+    """Approves or rejects, and returns what came of it; "" where it is only shown."""
+    if do == APPROVE:
+        skill = draft_approve(draft=draft, version=draft.version)
+        return f"Approved: {draft.caller.name} may use {skill.slug} from now on."
+    if do == REJECT:
+        draft_reject(draft=draft, version=draft.version, reason=text)
+        return f"Rejected: such requests of {draft.caller.name} are not proposed again."
+    return ""

@@ -1,0 +1,39 @@
+"""`manage.py review`: the owner's decision about a request that waits for it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+
+from trust.errors import ReviewError
+from trust.models import Observation, Review
+from trust.review_pages import outcome
+from trust.services import review_decide
+from volcanic.management.shell import ShellCommand
+
+
+class Command(ShellCommand):
+    help = "Decides a request that waits for the owner, and prints what came of it. `manage.py reviews` lists them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Adds ID, the decision and the options."""
+        parser.add_argument("id", type=int)
+        parser.add_argument("decision", choices=Observation.Decision.values)
+        parser.add_argument("--text", default="", help="an instruction, the reply, the question or the reason")
+        parser.add_argument("--digest", help="of what was shown; default: of the request as it is now")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Decides; what is not there, or can no longer be decided like this, is a CommandError."""
+        review = Review.objects.filter(pk=options["id"]).first()
+        if review is None:
+            raise CommandError(f"There is no review {options['id']}.")
+        decision = Observation.Decision(options["decision"])
+        digest = review.digest if options["digest"] is None else options["digest"]
+        try:
+            done = review_decide(review_id=review.pk, decision=decision, digest=digest, text=options["text"])
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        except ReviewError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{outcome(done, decision)} (task {done.task})")

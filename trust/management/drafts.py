@@ -1,0 +1,96 @@
+"""What the commands of learning tell of drafts."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from trust.draft_pages import evidence_of
+from trust.models import SkillDraft
+from volcanic.management.printing import indented, one_line
+
+
+def listed(draft: SkillDraft) -> dict[str, Any]:
+    """Returns what a list tells of a draft."""
+    return {
+        "id": draft.pk,
+        "caller": draft.caller.name,
+        "slug": draft.slug,
+        "name": draft.name,
+        "decision": draft.decision,
+        "evidence": len(draft.evidence),
+        "source": draft.source,
+        "preview": draft.preview,
+    }
+
+
+def lines(facts: dict[str, Any]) -> str:
+    """Returns a draft in a list, in a few lines. What callers wrote keeps to its line."""
+    return "\n".join(
+        [
+            f"{facts['id']}  {facts['caller']}: {one_line(facts['name'])} ({facts['slug']})",
+            f"    {facts['evidence']} requests, decision {facts['decision']}, written by {facts['source']}",
+            f"    tried: {one_line(facts['preview']) or '—'}",
+        ]
+    )
+
+
+def told(draft: SkillDraft) -> dict[str, Any]:
+    """Returns everything about a draft, with the decisions that it rests on."""
+    evidence = [
+        {"id": one.pk, "at": _iso(one.created_at), "request": one.request, "words": one.reply or one.edits}
+        for one in evidence_of(draft)
+    ]
+    return {
+        **listed(draft),
+        "workspace": draft.caller.workspace.slug,
+        "state": draft.state,
+        "version": draft.version,
+        "description": draft.description,
+        "instructions": draft.instructions,
+        "tools": draft.tools,
+        "examples": draft.examples,
+        "evidence": evidence,
+        "note": draft.note,
+        "preview_problem": draft.preview_problem if draft.previewed_at else "",
+        "previewed": _iso(draft.previewed_at),
+        "decision_text": draft.decision_text,
+        "decided_by": draft.decided_by,
+        "decided": _iso(draft.decided_at),
+        "skill": draft.skill.slug if draft.skill else None,
+    }
+
+
+def text(facts: dict[str, Any]) -> str:
+    """Returns everything about a draft for people to read."""
+    parts = [
+        f"{facts['id']}  {one_line(facts['name'])} ({facts['slug']}), for {facts['caller']} in {facts['workspace']}: "
+        f"{facts['state']}",
+        *([f"note: {one_line(facts['note'])}"] if facts["note"] else []),
+        *([f"skill: {facts['skill']}"] if facts["skill"] else []),
+        f"description:\n{indented(facts['description'])}",
+        f"instructions:\n{indented(facts['instructions'])}",
+        f"tools: {', '.join(facts['tools']) or 'none'}",
+        "asked for by requests like these, in the caller's words:",
+        *(f"  - {one_line(example)}" for example in facts["examples"]),
+        f"learned from {len(facts['evidence'])} requests, decision {facts['decision']}:",
+        *(_evidence_line(one) for one in facts["evidence"]),
+        _tried(facts),
+    ]
+    return "\n".join(parts)
+
+
+def _evidence_line(one: dict[str, Any]) -> str:
+    words = f" → {one_line(one['words'])}" if one["words"] else ""
+    return f"  {one['at']}  {one_line(one['request'])}{words}"
+
+
+def _tried(facts: dict[str, Any]) -> str:
+    if facts["previewed"] is None:
+        return "not tried yet"
+    answer = facts["preview"] or facts["preview_problem"] or "It had nothing to say."
+    return f"tried on the last request, having only looked; nothing was sent:\n{indented(answer)}"
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else timezone.localtime(time).isoformat(timespec="seconds")
