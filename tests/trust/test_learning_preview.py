@@ -113,7 +113,9 @@ def test_a_runner_that_breaks_is_told_of_without_its_words(
     draft: SkillDraft, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.MODEL = "no-such-provider:x"
+    current.runner.cache_clear()  # another test may have had one made
     tried = asked(draft, "Hello")
+    current.runner.cache_clear()
     assert (tried.preview, tried.preview_problem) == ("", "It could not be tried.")
     assert "could not be tried" in caplog.text
 
