@@ -10,6 +10,7 @@ from asgiref.sync import SyncToAsync
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.db import connection
+from kombu.exceptions import OperationalError
 from pytest_django.fixtures import Settings
 
 from tests.product import Api, Product
@@ -108,6 +109,16 @@ def product(
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture
+def broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker hears of what this process does: other tests may have one running on this database."""
+
+    def refuse(*_args: object, **_options: object) -> None:
+        raise OperationalError("the broker is away")
+
+    monkeypatch.setattr("celery.app.task.Task.apply_async", refuse)
 
 
 @pytest.fixture

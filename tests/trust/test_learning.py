@@ -40,7 +40,7 @@ Decision = Observation.Decision
 State = SkillDraft.State
 AGENDA = "Please print the agenda of {}"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker_is_away")]
 
 
 def level_of(caller: Caller) -> Level:

@@ -28,7 +28,7 @@ WRITTEN = {
 }
 Answer = dict[str, Any] | str | Response | Callable[[], Any]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker_is_away")]
 
 
 class Provider:

@@ -22,7 +22,7 @@ from volcanic.runtime import current, tools
 LOOKING = ["list_files", "read_file", "recall"]
 CHANGING = ["bash", "edit_file", "notify_owner", "remember", "request_input", "send", "write_file"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker_is_away")]
 
 
 @pytest.fixture(autouse=True)

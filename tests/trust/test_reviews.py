@@ -22,15 +22,7 @@ from volcanic.models import Session
 Decision = Observation.Decision
 
 
-@pytest.fixture(autouse=True)
-def _broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker runs what is approved here: other tests may have one running on this database."""
-
-    def publish(*_args: Any) -> bool:
-        return False
-
-    monkeypatch.setattr("a2a_server.services.transitions.publish", publish)
-    monkeypatch.setattr("trust.services.reviews.publish", publish)
+pytestmark = pytest.mark.usefixtures("broker_is_away")
 
 
 def waiting(caller: Caller, text: str = "Do it.") -> Review:
