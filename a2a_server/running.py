@@ -20,6 +20,7 @@ from trust.models import CHAT, Level, Review, Skill
 from trust.naming import Unnamed, named_skill
 from trust.policy import Decision, Mode, decide
 from trust.selectors import skill_of_workspace
+from trust.services import request_refused
 from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
 
@@ -54,6 +55,9 @@ def _follow_policy(claim: Claim) -> None:
     decision = _decide(claim, skill, approved=approved is not None, has_draft=draft is not None)
     if decision.mode is Mode.REJECT:
         task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason)
+        request_refused(
+            caller_id=claim.caller_id, skill=skill.slug if isinstance(skill, Skill) else "", reason=decision.reason
+        )
         return
     assert not isinstance(skill, Unnamed)
     if approved is not None and (problem := approvals.problem(claim, approved, skill)):
@@ -86,20 +90,23 @@ def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
 
 
 def _decide(claim: Claim, skill: Skill | Unnamed | None, *, approved: bool, has_draft: bool) -> Decision:
-    if isinstance(skill, Unnamed):
-        slug, kind = skill.name, None
-    else:
-        slug, kind = (skill.slug, Skill.Kind(skill.kind)) if skill else (CHAT, Skill.Kind.ASSISTANT)
     return decide(
         level=claim.level,
         grants=claim.grants,
-        skill=slug,
-        kind=kind,
+        skill=_named(skill),
+        kind=None if isinstance(skill, Unnamed) else Skill.Kind(skill.kind if skill else Skill.Kind.ASSISTANT),
         hops=claim.hops,
         max_hops=settings.MAX_HOPS,
         approved=approved,
         has_draft=has_draft,
     )
+
+
+def _named(skill: Skill | Unnamed | None) -> str:
+    """Returns what is asked for: a skill's id, what it was called where there is none, `chat` for a plain request."""
+    if isinstance(skill, Unnamed):
+        return skill.name
+    return skill.slug if skill else CHAT
 
 
 def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:

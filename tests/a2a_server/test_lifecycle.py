@@ -9,6 +9,8 @@ import pytest
 from a2a_server.models import Task, TaskEvent
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, state_of, text_of
+from tests.waiting import wait_for
+from trust.models import AuditEntry
 from volcanic.models import Session, Turn
 
 
@@ -39,6 +41,11 @@ def test_a_named_skill_without_the_grant_is_rejected_with_a_reason(api: Api, pro
     assert "not granted" in question_of(task)
     assert "plain request" in question_of(task)
     assert not Turn.objects.exists()
+    api.send(metadata={"skill": "query-availability"})
+    # Written down once, however often it asks.
+    line = wait_for(lambda: AuditEntry.objects.filter(action="request.refused").first())
+    assert (line.caller, line.subject, line.actor) == ("friend", "query-availability", "system")
+    assert AuditEntry.objects.filter(action="request.refused").count() == 1
 
 
 def test_return_immediately(api: Api) -> None:

@@ -24,6 +24,7 @@ from trust.services.callers import (
 )
 from trust.services.reviews import (
     Request,
+    request_refused,
     review_add,
     review_ask_again,
     review_decide,
@@ -60,6 +61,7 @@ __all__ = [
     "key_note_use",
     "key_revoke",
     "key_rotate",
+    "request_refused",
     "review_add",
     "review_ask_again",
     "review_decide",

@@ -21,7 +21,7 @@ from trust.errors import (
     ReviewVoidError,
     TaskOvertakenError,
 )
-from trust.models import Caller, CallerKey, Level, Observation, Review, SkillDraft
+from trust.models import AuditEntry, Caller, CallerKey, Level, Observation, Review, SkillDraft
 from trust.selectors import skill_of_workspace
 from trust.services.callers import grant_add
 from trust.signals import review_decided, review_voided
@@ -42,6 +42,7 @@ _STATES = {
     Decision.DECLINE: State.DECLINED,
 }
 _NEEDS_TEXT = {Decision.REPLY: "Write the reply.", Decision.ASK: "Write the question."}
+REFUSED = "request.refused"
 WAITING = (State.PENDING, State.ASKED)
 MAX_TEXT = 20_000
 EXPIRED = "The owner has not decided in time. Ask again if it still matters."
@@ -129,6 +130,18 @@ def review_add(*, task: uuid.UUID, caller_id: int, message: Mapping[str, Any], t
                 caller_id=review.caller_id, task=task, skill=skill, messages=messages, draft=review.draft
             ),
         )
+    return True
+
+
+def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
+    """Writes down that policy refused a caller a skill, "" for one that there is not: once an hour for each, however
+    often it asks. Returns whether it was written."""
+    since = timezone.now() - timedelta(hours=1)
+    lately = AuditEntry.objects.filter(caller_id=caller_id, action=REFUSED, subject=skill[:200], at__gte=since)
+    if lately.exists():
+        return False
+    for caller in Caller.objects.filter(pk=caller_id):
+        audit(REFUSED, caller=caller, subject=skill, reason=reason)
     return True
 
 
