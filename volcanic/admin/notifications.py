@@ -21,7 +21,7 @@ class NotificationAdmin(OwnedAdmin):
 
     owner_lookup = "workspace__owner"
     can_delete = True
-    list_display = ("line", "shown_state", "kind", "urgent", "caller", "workspace", "created", "told")
+    list_display = ("line", "shown_state", "shown_kind", "caller", "workspace", "created", "told")
     list_filter = (
         ("read_at", admin.EmptyFieldListFilter),
         "kind",
@@ -61,6 +61,11 @@ class NotificationAdmin(OwnedAdmin):
     def shown_state(self, obj: Notification) -> tuple[str, str]:
         """Whether the owner has read it."""
         return ("unread", "Unread") if obj.read_at is None else ("read", "Read")
+
+    @display(description="Kind", ordering="kind", label={"urgent": "danger", "calm": None})
+    def shown_kind(self, obj: Notification) -> tuple[str, str]:
+        """What it tells of; in red where it did not wait until the owner was idle."""
+        return ("urgent" if obj.urgent else "calm"), obj.get_kind_display()
 
     @display(description="Left", ordering="id")
     def created(self, obj: Notification) -> str:
