@@ -9,6 +9,8 @@ import pytest
 from asgiref.sync import SyncToAsync
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
+from django.core.management.base import CommandError
+from django.core.management.commands.flush import Command as FlushCommand
 from django.db import connection
 from kombu.exceptions import OperationalError
 from pytest_django.fixtures import Settings
@@ -19,6 +21,8 @@ from trust.services import caller_create
 from volcanic import db
 from volcanic.models import Workspace
 from volcanic.services import workspace_create
+
+FLUSHES = 5
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,24 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     futures.append(SyncToAsync.single_thread_executor.submit(lambda: connection.close()))
     for future in futures:
         future.result()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_flush() -> None:
+    """Emptying the database takes all tables at once: a worker that is still at something with two of them would lock
+    it out, and PostgreSQL then ends one of the two. It is not to be the flush that stays ended."""
+    flush = FlushCommand.handle
+
+    def handle(self: FlushCommand, **options: object) -> None:
+        for _ in range(FLUSHES):
+            try:
+                return flush(self, **options)
+            except CommandError as error:
+                if "deadlock" not in str(error.__cause__):
+                    raise
+        return flush(self, **options)
+
+    FlushCommand.handle = handle  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from trust.limits import COLUMNS, Limits
-from trust.models import AuditEntry, Caller, CallerIdentity, Level, Observation, Review, Skill
+from trust.models import AuditEntry, Caller, CallerIdentity, Level, Observation, Review, Skill, SkillDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,12 @@ def callers_decided_since(moment: datetime) -> list[Caller]:
     """Returns the callers that are let in and about which the owner decided something since then."""
     recent = Observation.objects.filter(created_at__gte=moment).values("caller")
     return list(Caller.objects.filter(pk__in=recent, enabled=True).order_by("pk"))
+
+
+def drafts_untried() -> list[int]:
+    """Returns the open drafts that were not tried yet."""
+    rows = SkillDraft.objects.filter(state=SkillDraft.State.OPEN, previewed_at=None)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | None:

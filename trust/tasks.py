@@ -8,7 +8,7 @@ from django.utils import timezone
 from trust.learning.preview import draft_preview
 from trust.learning.services import caller_learn
 from trust.models import Caller
-from trust.selectors import callers_decided_since
+from trust.selectors import callers_decided_since, drafts_untried
 from trust.services import reviews_sweep
 
 # A model may be asked for each: not again and again, where there is nothing new.
@@ -30,9 +30,11 @@ def learn(caller_id: int) -> None:
 
 @shared_task(name="trust.tasks.learn_all")
 def learn_all() -> None:
-    """Learns about the callers that were decided about lately: what a lost message was to do."""
+    """Learns about the callers that were decided about lately, and tries drafts: what lost messages were to do."""
     for caller in callers_decided_since(timezone.now() - LATELY):
         caller_learn(caller=caller)
+    for draft_id in drafts_untried():
+        draft_preview(draft_id=draft_id)
 
 
 @shared_task(name="trust.tasks.preview")
