@@ -114,6 +114,15 @@ _TASK_CREATE = f"""{_TASK_INSERT},
     {_SUBMITTED}
 """
 
+# Marks a message as received, where it changed its task.
+_RECEIVED_BY_CHANGED = """
+    received AS (
+        INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
+        SELECT %(caller)s, %(digest)s::text, id, %(now)s FROM changed
+        ON CONFLICT (caller_id, digest) DO UPDATE
+            SET task_id = excluded.task_id, received_at = excluded.received_at)
+"""
+
 # The answer to a question: of two that race, one finds the task still waiting. The row has no id when the task is not
 # this caller's, in another context, not waiting, when this message was received already, or over a quota.
 _TASK_CONTINUE = f"""
@@ -135,11 +144,7 @@ _TASK_CONTINUE = f"""
             SELECT FROM a2a_server_receivedmessage
             WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
         RETURNING id, context_id, state, status_message, status_at, seq),
-    received AS (
-        INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
-        SELECT %(caller)s, %(digest)s::text, id, %(now)s FROM changed
-        ON CONFLICT (caller_id, digest) DO UPDATE
-            SET task_id = excluded.task_id, received_at = excluded.received_at),
+    {_RECEIVED_BY_CHANGED},
     {_STATUS_EVENT_OF_CHANGED}
     {_SUBMITTED}
 """
@@ -167,11 +172,7 @@ TASK_TALK = f"""
             history = history || jsonb_build_array(%(message)s::jsonb || jsonb_build_object('contextId', context_id))
         WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'auth_required'
         RETURNING id, context_id, state, status_message, status_at, seq),
-    received AS (
-        INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
-        SELECT %(caller)s, %(digest)s::text, id, %(now)s FROM changed
-        ON CONFLICT (caller_id, digest) DO UPDATE
-            SET task_id = excluded.task_id, received_at = excluded.received_at),
+    {_RECEIVED_BY_CHANGED},
     {_STATUS_EVENT_OF_CHANGED}
     SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
 """

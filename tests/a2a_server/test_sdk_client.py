@@ -2,40 +2,16 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
-from a2a.client import Client, ClientConfig, create_client
+from a2a.client import Client
 from a2a.types import a2a_pb2
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
-from google.protobuf.json_format import ParseDict
 
 from tests.conftest import Keyed
 from tests.product import Product
-
-INTERFACES = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
-
-
-@asynccontextmanager
-async def _client(product: Product, key: str, binding: str, version: str, *, streaming: bool) -> AsyncIterator[Client]:
-    """Returns a client that speaks only the given interface of our own card."""
-    async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=30) as http:
-        card = a2a_pb2.AgentCard()
-        ParseDict(
-            (await http.get(f"{product.url}/.well-known/agent-card.json")).json(), card, ignore_unknown_fields=True
-        )
-        wanted = [
-            interface
-            for interface in card.supported_interfaces
-            if (interface.protocol_binding, interface.protocol_version) == (binding, version)
-        ]
-        del card.supported_interfaces[:]
-        card.supported_interfaces.extend(wanted)
-        config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
-        yield await create_client(card, config)
+from tests.sdk import INTERFACES, sdk_client
 
 
 def _request(text: str, *, at_once: bool = False, **members: Any) -> a2a_pb2.SendMessageRequest:
@@ -62,7 +38,7 @@ def key(transactional_db: None, product: Product, friend: Keyed) -> str:
 @pytest.mark.parametrize(("binding", "version"), INTERFACES)
 async def test_a_whole_conversation(key: str, product: Product, binding: str, version: str) -> None:
     """Send, multi-turn, get, list, cancel, errors."""
-    async with _client(product, key, binding, version, streaming=False) as client:
+    async with sdk_client(product, key, binding, version, streaming=False) as client:
         task = await _task(client, _request("hello"))
         assert task.status.state == a2a_pb2.TASK_STATE_COMPLETED
         assert task.artifacts[0].parts[0].text == "hello"
@@ -93,8 +69,8 @@ async def test_a_whole_conversation(key: str, product: Product, binding: str, ve
 async def test_streams(key: str, product: Product, binding: str, version: str) -> None:
     """Stream, and subscribe from a second client."""
     async with (
-        _client(product, key, binding, version, streaming=True) as client,
-        _client(product, key, binding, version, streaming=True) as other,
+        sdk_client(product, key, binding, version, streaming=True) as client,
+        sdk_client(product, key, binding, version, streaming=True) as other,
     ):
         text, states, second = "", [], None
         async for event in client.send_message(_request("stream: 40")):
@@ -119,7 +95,7 @@ async def _last_state(client: Client, task_id: str) -> int:
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 async def test_the_extended_card(key: str, product: Product, binding: str) -> None:
-    async with _client(product, key, binding, "1.0", streaming=False) as client:
+    async with sdk_client(product, key, binding, "1.0", streaming=False) as client:
         card = await client.get_extended_agent_card(a2a_pb2.GetExtendedAgentCardRequest())
         assert card.capabilities.streaming
         assert [skill.id for skill in card.skills] == ["chat", "notify-user"]

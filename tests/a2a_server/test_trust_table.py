@@ -2,17 +2,13 @@
 
 import itertools
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-import httpx
 import pytest
-from a2a.client import Client, ClientConfig, create_client
 from a2a.types import a2a_pb2
-from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Struct
 
 from tests.product import Product
+from tests.sdk import INTERFACES, sdk_client
 from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Level, Skill
 from trust.services import caller_create
 from volcanic.db import run_db
@@ -39,25 +35,6 @@ CELLS = [
     for skill, granted, outcomes in ROWS
     for level, outcome in zip(LEVELS, outcomes, strict=True)
 ]
-INTERFACES = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
-
-
-@asynccontextmanager
-async def _client(product: Product, key: str, binding: str, version: str, *, streaming: bool) -> AsyncIterator[Client]:
-    async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=30) as http:
-        card = a2a_pb2.AgentCard()
-        served = (await http.get(f"{product.url}/.well-known/agent-card.json")).json()
-        ParseDict(served, card, ignore_unknown_fields=True)
-        wanted = [
-            one
-            for one in card.supported_interfaces
-            if (one.protocol_binding, one.protocol_version) == (binding, version)
-        ]
-        del card.supported_interfaces[:]
-        card.supported_interfaces.extend(wanted)
-        yield await create_client(
-            card, ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
-        )
 
 
 def _request(skill: str | None) -> a2a_pb2.SendMessageRequest:
@@ -89,7 +66,7 @@ def running(transactional_db: None, product: Product, workspace: Workspace) -> P
 @pytest.mark.parametrize(("skill", "granted", "level", "outcome"), CELLS)
 async def test_the_table(running: Product, skill: str | None, granted: list[str], level: Level, outcome: str) -> None:
     key = await run_db(_made, level, granted)
-    async with _client(running, key, "JSONRPC", "1.0", streaming=False) as client:
+    async with sdk_client(running, key, "JSONRPC", "1.0", streaming=False) as client:
         (event,) = [event async for event in client.send_message(_request(skill))]
     state = a2a_pb2.TaskState.Name(event.task.status.state).removeprefix("TASK_STATE_")
     assert state == outcome
@@ -121,7 +98,7 @@ async def test_no_way_in_goes_round_it(
 ) -> None:
     """JSON-RPC and REST, 1.0 and 0.3, streams: all lead to the same policy."""
     key = await run_db(_made, Level.OBSERVE, [])
-    async with _client(running, key, *interface, streaming=streaming) as client:
+    async with sdk_client(running, key, *interface, streaming=streaming) as client:
         events = [event async for event in client.send_message(_request(skill))]
     last = events[-1]
     status = last.task.status if last.HasField("task") else last.status_update.status

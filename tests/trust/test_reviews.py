@@ -1,70 +1,22 @@
 """Decisions that race: threads on the real database. What follows a decision is tested on the running product."""
 
-import threading
-import uuid
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection
 
 from a2a_server.models import Task, TaskState
 from a2a_server.services import task_cancel
 from tests.conftest import Keyed
-from trust.errors import ReviewDecidedError, ReviewError, ReviewVoidError
-from trust.models import Caller, Grant, Level, Observation, Review
-from trust.services import Request, caller_set_enabled, review_add, review_decide, review_open
-from volcanic.models import Session
+from tests.trust.learned import at_once, waiting
+from trust.errors import ReviewDecidedError, ReviewVoidError
+from trust.models import Grant, Observation, Review
+from trust.services import caller_set_enabled, review_add, review_decide
 
 Decision = Observation.Decision
 
 
 pytestmark = pytest.mark.usefixtures("broker_is_away")
-
-
-def waiting(caller: Caller, text: str = "Do it.") -> Review:
-    """Returns a review with its task, as a worker leaves them."""
-    session = Session.objects.create(workspace=caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
-    words = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
-    task = Task.objects.create(
-        caller=caller, session=session, context_id="c", state=TaskState.AUTH_REQUIRED, history=[words], seq=1
-    )
-    return review_open(
-        request=Request(
-            caller_id=caller.pk,
-            task=task.pk,
-            context_id="c",
-            key_id=None,
-            skill="chat",
-            level=Level(caller.level),
-            messages=[words],
-            text=text,
-            files=[],
-            request_digest=str(uuid.uuid4()),
-            summary="Wants it done.",
-            suggestion="approve",
-        )
-    )
-
-
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Makes calls in threads that start together; returns what each returned or raised."""
-    barrier = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], Any]) -> Any:
-        barrier.wait(10)
-        try:
-            return call()
-        except ReviewError as error:
-            return error
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(run, calls))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -86,7 +38,7 @@ def test_of_decisions_that_race_one_is_taken(stranger: Keyed, decisions: tuple[D
         def decide(decision: Decision, review: Review = review) -> Review:
             return review_decide(review_id=review.pk, decision=decision, digest=review.digest, text="words")
 
-        results = at_once(*[lambda one=one: decide(one) for one in decisions])
+        results = at_once([partial(decide, one) for one in decisions])
         (taken,) = [result for result in results if isinstance(result, Review)]
         losers = [result for result in results if result is not taken]
         assert all(isinstance(loser, ReviewDecidedError) for loser in losers)
@@ -113,8 +65,10 @@ def test_approving_and_canceling_at_once(stranger: Keyed, turn: int) -> None:
     """B161: whichever is first, they agree in the end, and neither locks the other out."""
     review = waiting(stranger.caller)
     at_once(
-        lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
-        lambda: task_cancel(task_id=review.task, caller_id=stranger.caller.pk),
+        [
+            lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+            lambda: task_cancel(task_id=review.task, caller_id=stranger.caller.pk),
+        ]
     )
     review.refresh_from_db()
     # A task that was approved first can still be canceled.
@@ -128,8 +82,10 @@ def test_approving_and_disabling_at_once(stranger: Keyed, turn: int) -> None:
     """B161: nothing runs after it: a worker asks once more whether the caller is let in."""
     review = waiting(stranger.caller)
     at_once(
-        lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
-        lambda: caller_set_enabled(caller=stranger.caller, enabled=False),
+        [
+            lambda: review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+            lambda: caller_set_enabled(caller=stranger.caller, enabled=False),
+        ]
     )
     review.refresh_from_db()
     state = Task.objects.get(pk=review.task).state
@@ -145,8 +101,10 @@ def test_talk_that_races_a_decision_is_in_what_is_decided_or_after_it(stranger: 
         review = waiting(stranger.caller)
         words = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "and that"}]}
         decided, added = at_once(
-            partial(review_decide, review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
-            partial(review_add, task=review.task, caller_id=stranger.caller.pk, message=words, text="and that"),
+            [
+                partial(review_decide, review_id=review.pk, decision=Decision.APPROVE, digest=review.digest),
+                partial(review_add, task=review.task, caller_id=stranger.caller.pk, message=words, text="and that"),
+            ]
         )
         # Never both: an approval of what was shown before.
         assert isinstance(decided, Review) != added
