@@ -21,6 +21,7 @@ from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
 from a2a_server.models import TERMINAL, ReceivedMessage, Task
+from trust.models import Review
 from volcanic.models import Session, Turn, Workspace
 
 logger = logging.getLogger(__name__)
@@ -108,6 +109,8 @@ def _delete_tasks(before: datetime, batch: int) -> tuple[int, int]:
     # The session finds them: turns have no index on their origin.
     turns = Turn.objects.filter(session_id__in={session_id for _, session_id in rows}, origin__in=origins)
     deleted_turns, _ = turns.delete()
+    # What the owner was shown of it. What they decided stays, for learning.
+    Review.objects.filter(task__in=[task_id for task_id, _ in rows]).delete()
     # Only the ids: a task's history may be long. What refers to a task goes with it, push deliveries too.
     Task.objects.only("pk").filter(pk__in=[task_id for task_id, _ in rows]).delete()
     return len(rows), deleted_turns

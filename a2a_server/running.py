@@ -79,7 +79,9 @@ def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
     What the owner approved is the skill that they saw.
     """
     if approved is not None:
-        return None if approved.skill == CHAT else skill_of_workspace(claim.workspace_id, approved.skill)
+        if approved.skill == CHAT:
+            return None
+        return skill_of_workspace(claim.workspace_id, approved.skill) or Unnamed(approved.skill)
     name = claim.message.get("metadata", {}).get("skill") or claim.metadata.get("skill")
     if not name:
         granted = [slug for slug in claim.grants if slug != CHAT]

@@ -198,9 +198,11 @@ class Notification(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["workspace", "-id"], name="notification_recent"),
-            # The owner's inbox, and how much of a caller's waits there.
+            # The owner's inbox, and how much of a caller's waits there, of one kind: reports may be many.
             models.Index(
-                fields=["workspace", "caller"], condition=models.Q(read_at__isnull=True), name="notification_unread"
+                fields=["workspace", "caller", "kind"],
+                condition=models.Q(read_at__isnull=True),
+                name="notification_unread_of_kind",
             ),
             # What is to be told.
             models.Index(

@@ -164,7 +164,7 @@ def _write_deliveries(workspace: Workspace, texts: Sequence[str]) -> None:
 
 def notifications_prune(days: int) -> tuple[int, int]:
     """Deletes notifications older than so many days: those that were told and read, and reports that were told; and
-    deliveries that are done. 0 days keeps all. Returns how many of both."""
+    deliveries that are done, and what was told in the session. 0 days keeps all. Returns how many of the first two."""
     if days == 0:
         return 0, 0
     before = timezone.now() - timedelta(days=days)
@@ -173,4 +173,5 @@ def notifications_prune(days: int) -> tuple[int, int]:
     deliveries = NotificationDelivery.objects.filter(created_at__lt=before).exclude(
         state=NotificationDelivery.State.PENDING
     )
+    Turn.objects.filter(session__scope=SCOPE, origin=ORIGIN, finished_at__lt=before).delete()
     return notifications.delete()[0], deliveries.delete()[0]

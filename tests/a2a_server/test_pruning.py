@@ -36,6 +36,7 @@ from a2a_server.pruning import Pruned, task_set_pinned, tasks_prune
 from a2a_server.services import Submission, task_submit
 from a2a_server.tasks import prune
 from tests.conftest import Keyed
+from trust.models import Observation, Review
 from volcanic.celery import app
 from volcanic.models import Notification, Session, Turn
 
@@ -93,6 +94,30 @@ def test_what_goes_and_what_stays(make_task: MakeTask) -> None:
     assert not any(_folder(task).exists() for task in old)
     assert all((_folder(task) / "a.txt").exists() for task in (young, *waiting))
     assert tasks_prune() == Pruned(0, 0, 0, 0, 0)
+
+
+@pytest.mark.django_db
+def test_a_review_goes_with_its_task_and_the_decision_stays(make_task: MakeTask, friend: Keyed) -> None:
+    """What the owner was shown is the caller's words; what they decided is what is learned from."""
+    old, young = make_task(), make_task(days=1)
+    for task in (old, young):
+        review = Review.objects.create(
+            caller=friend.caller,
+            task=task.pk,
+            skill="chat",
+            level="observe",
+            request="hello",
+            digest="x",
+            request_digest=str(task.pk),
+            state=Review.State.APPROVED,
+            expires_at=timezone.now(),
+        )
+        Observation.objects.create(
+            caller=friend.caller, review=review, task=task.pk, skill="chat", request="hello", decision="approve"
+        )
+    tasks_prune()
+    assert list(Review.objects.values_list("task", flat=True)) == [young.pk]
+    assert list(Observation.objects.order_by("id").values_list("review__task", flat=True)) == [None, young.pk]
 
 
 @pytest.mark.django_db

@@ -444,6 +444,18 @@ def test_an_approval_holds_for_what_was_shown_only(
     assert text_of(strange.wait(str(task["id"]), "COMPLETED")) == "go"
 
 
+def test_an_approval_does_not_outlive_its_skill(strange: Api, stranger: Keyed, tidy: Skill, product: Product) -> None:
+    """It is not done as plain chat, with all the tools of that."""
+    task = _skilled(strange, stranger, "go")
+    product.signal("worker", signal.SIGKILL)
+    decide(task, Decision.APPROVE)
+    Skill.objects.filter(pk=tidy.pk).update(enabled=False)
+    product.revive()
+    product.sweep()
+    ended = strange.wait(str(task["id"]), "REJECTED")
+    assert "no skill 'tidy'" in question_of(ended)
+
+
 def test_an_approval_does_not_outlive_the_callers_level(strange: Api, stranger: Keyed, product: Product) -> None:
     """B159: trust level lowered before the worker runs."""
     stranger.caller.level = Level.PROPOSE

@@ -239,6 +239,19 @@ def test_old_ones_are_deleted_at_night() -> None:
 
 
 @pytest.mark.django_db
+def test_what_was_told_long_ago_leaves_the_session(leave: Leave) -> None:
+    for text in ("long ago", "lately"):
+        leave(text)
+        notifications_tell()
+    old = Turn.objects.order_by("id").first()
+    assert old is not None
+    Turn.objects.filter(pk=old.pk).update(finished_at=timezone.now() - timedelta(days=100))
+    notifications_prune(90)
+    (kept,) = Turn.objects.all()
+    assert kept.messages[0]["text"] == "lately"
+
+
+@pytest.mark.django_db
 def test_beat_has_it_done(leave: Leave, workspace: Workspace, published: list[int]) -> None:
     entries = {entry["task"]: entry for entry in app.conf.beat_schedule.values()}
     assert entries[tell.name]["schedule"] == 5
