@@ -54,7 +54,8 @@ def _follow_policy(claim: Claim) -> None:
         draft = open_draft(message_text(claim.message), caller_id=claim.caller_id)
     decision = _decide(claim, skill, approved=approved is not None, has_draft=draft is not None)
     if decision.mode is Mode.REJECT:
-        task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason)
+        near = f" Did you mean {' or '.join(skill.near)}?" if isinstance(skill, Unnamed) and skill.near else ""
+        task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason + near)
         request_refused(
             caller_id=claim.caller_id, skill=skill.slug if isinstance(skill, Skill) else "", reason=decision.reason
         )

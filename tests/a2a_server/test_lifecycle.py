@@ -48,6 +48,12 @@ def test_a_named_skill_without_the_grant_is_rejected_with_a_reason(api: Api, pro
     assert AuditEntry.objects.filter(action="request.refused").count() == 1
 
 
+def test_a_misspelt_skill_runs_nothing_and_the_caller_is_told_what_comes_near(api: Api) -> None:
+    task = api.send(metadata={"skill": "query-availabilities"})
+    assert state_of(task) == "REJECTED"
+    assert "Did you mean query-availability?" in question_of(task)
+
+
 def test_return_immediately(api: Api) -> None:
     """B39: true returns the task in progress; unset waits."""
     task = api.send("sleep: 0.3\ndone", at_once=True)
