@@ -25,7 +25,7 @@ def is_approved(claim: Claim, review: Review | None) -> bool:
     """Tells whether the owner approved this message: not one that came after the decision."""
     if review is None or review.state != Review.State.APPROVED:
         return False
-    return bool(review.messages and review.messages[-1].get("messageId") == claim.message.get("messageId"))
+    return review.covers == claim.history_length
 
 
 def problem(claim: Claim, review: Review, skill: Skill | None) -> str:

@@ -10,6 +10,7 @@ from a2a_server.models import RUNNING, Task, TaskState
 from a2a_server.services import task_answer, task_ask, task_reject, task_resume, task_stop
 from trust.errors import TaskOvertakenError
 from trust.models import CHAT, Review
+from trust.services import reviews_void
 from trust.signals import grant_revoked, review_decided, review_voided
 
 DECLINED = "The owner declined this request."
@@ -55,7 +56,16 @@ def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None
 
 _APPROVED_AND_WAITING = """
     SELECT task.id FROM a2a_server_task AS task JOIN trust_review AS review ON review.task = task.id
-    WHERE task.state = 'auth_required' AND review.state = 'approved' LIMIT 100
+    WHERE task.state = 'auth_required' AND review.state = 'approved' AND NOT EXISTS (
+        SELECT FROM a2a_server_task AS busy
+        WHERE busy.session_id = task.session_id AND busy.state IN ('submitted', 'working'))
+    ORDER BY review.decided_at LIMIT 100
+"""
+_ORPHANED = """
+    SELECT review.task FROM trust_review AS review LEFT JOIN a2a_server_task AS task ON task.id = review.task
+    WHERE review.state IN ('pending', 'asked')
+      AND (task.id IS NULL OR task.state IN ('completed', 'failed', 'canceled', 'rejected'))
+    LIMIT 100
 """
 
 
@@ -65,6 +75,15 @@ def approved_resume() -> int:
         cursor.execute(_APPROVED_AND_WAITING)
         rows = cursor.fetchall()
     return sum(bool(task_resume(task_id=task_id)) for (task_id,) in rows)
+
+
+def orphaned_reviews_void() -> int:
+    """Ends reviews that wait although their task has ended: whoever ended it died before it could say so. Returns how
+    many."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ORPHANED)
+        rows = cursor.fetchall()
+    return sum(reviews_void(task=task_id, reason="The task has ended.") for (task_id,) in rows)
 
 
 def _what_became(review: Review) -> str:

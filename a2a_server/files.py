@@ -100,6 +100,11 @@ def files_keep(*, task_id: uuid.UUID, files: Sequence[IncomingFile]) -> None:
     )
 
 
+def file_line(filename: str, position: int, declared_type: str) -> str:
+    """Returns how a file that came is shown before anybody has looked into it."""
+    return f"{filename or f'file {position + 1}'} ({declared_type or 'type not given'})"
+
+
 @dataclass(frozen=True)
 class StoredFile:
     """A file in the inbox: its path in the workspace, true type and size in bytes."""

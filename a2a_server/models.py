@@ -63,6 +63,8 @@ class Task(models.Model):
     skill = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     # Its run only reads: should the worker die, another does it again.
     repeatable = models.BooleanField(default=False, db_default=False, editable=False)
+    # How often that was begun, for what waits now.
+    tries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     # The owner wants to keep it: pruning passes it over.
     pinned = models.BooleanField(default=False, db_default=False)
 

@@ -74,11 +74,12 @@ _SUBMITTED = """
 
 # The review of a caller in which the very same request waits for the owner, whatever the message's id; in another
 # context that the caller named it is another request. Not where the owner has given the caller more since: then policy
-# may have it done now.
+# may have it done now; nor where the task waits no longer, and the review has not heard of it yet.
 _WAITING_REVIEW = """
     SELECT task FROM trust_review AS review
     WHERE caller_id = %(caller)s AND request_digest = %(request_digest)s::text AND state = 'pending'
-      AND level = (SELECT level FROM trust_caller WHERE id = %(caller)s)
+      AND (SELECT level FROM trust_caller WHERE id = %(caller)s) IN (level, 'observe', 'learn', 'propose')
+      AND EXISTS (SELECT FROM a2a_server_task AS waits WHERE waits.id = review.task AND waits.state = 'auth_required')
       AND NOT EXISTS (
         SELECT FROM trust_grant AS g WHERE g.caller_id = %(caller)s AND g.created_at > review.created_at)
 """
@@ -129,7 +130,7 @@ _TASK_CONTINUE = f"""
     changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
-            key_id = %(key)s::bigint,
+            key_id = %(key)s::bigint, tries = 0,
             accepted_output_modes = %(modes)s::jsonb,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
@@ -156,10 +157,10 @@ TASK_CONTINUE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CONTINUE}"
 
 # What a message that is none for a new task belongs to: it was received before, or the same request waits.
 RECEIVED_TASK = f"""
-    SELECT task_id FROM a2a_server_receivedmessage
+    SELECT task_id, false FROM a2a_server_receivedmessage
     WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s
     UNION ALL
-    SELECT task FROM ({_WAITING_REVIEW}) AS waiting WHERE NOT %(continues)s::bool
+    SELECT task, true FROM ({_WAITING_REVIEW}) AS waiting WHERE NOT %(continues)s::bool
     LIMIT 1
 """
 
@@ -171,6 +172,10 @@ TASK_TALK = f"""
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             history = history || jsonb_build_array(%(message)s::jsonb || jsonb_build_object('contextId', context_id))
         WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'auth_required'
+          AND (%(context)s::text = '' OR context_id = %(context)s::text)
+          AND NOT EXISTS (
+            SELECT FROM a2a_server_receivedmessage
+            WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
         RETURNING id, context_id, state, status_message, status_at, seq),
     {_RECEIVED_BY_CHANGED},
     {_STATUS_EVENT_OF_CHANGED}
@@ -186,12 +191,14 @@ TASK_TRANSITION = f"""
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             attempt = attempt + %(claims)s, worker = %(worker)s::text, lease_expires_at = %(lease)s,
             enqueued_at = CASE WHEN %(state)s::text = 'submitted' THEN %(now)s ELSE enqueued_at END,
+            repeatable = repeatable AND %(claims)s = 0, skill = CASE WHEN %(claims)s = 0 THEN skill ELSE '' END,
+            tries = CASE WHEN state = 'auth_required' THEN 0 ELSE tries END,
             cancel_requested_at = CASE WHEN %(state)s::text = 'canceled' THEN %(now)s ELSE cancel_requested_at END
         WHERE id = %(task)s AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
-          AND (%(attempts)s::int IS NULL OR (repeatable AND attempt < %(attempts)s))
+          AND (%(attempts)s::int IS NULL OR (repeatable AND tries < %(attempts)s))
         RETURNING *),
     {_STATUS_EVENT_OF_CHANGED}
 """
@@ -208,7 +215,7 @@ TASK_CLAIM = (
             interaction_count = interaction_count + CASE WHEN EXISTS (
                 SELECT FROM trust_review AS review
                 WHERE review.task = changed.id AND review.state = 'approved'
-                  AND review.messages -> -1 ->> 'messageId' = changed.history -> -1 ->> 'messageId'
+                  AND review.covers = jsonb_array_length(changed.history)
                 ) THEN 0 ELSE 1 END
         FROM changed WHERE caller.id = changed.caller_id
         RETURNING caller.id, caller.name, caller.level, caller.enabled)
@@ -221,7 +228,7 @@ TASK_CLAIM = (
             WHERE g.caller_id = caller.id AND skill.enabled),
            EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
            EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
-           changed.key_id, changed.request_digest,
+           changed.key_id, changed.request_digest, jsonb_array_length(changed.history),
            (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
            ARRAY(SELECT config_id FROM outbox)
     FROM changed
@@ -314,7 +321,7 @@ TASK_ANSWER_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_ANSWER}"
 
 # What a worker notes of its run before the turn begins.
 RUN_NOTE = """
-    UPDATE a2a_server_task SET skill = %(skill)s, repeatable = %(repeatable)s
+    UPDATE a2a_server_task SET skill = %(skill)s, repeatable = %(repeatable)s, tries = tries + %(tried)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
 

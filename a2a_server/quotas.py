@@ -142,6 +142,10 @@ class Check:
         if values.get("count_stored"):
             _stored_counts.note(self.caller_id, used.stored, self.limits)
 
+    def files_fit(self, used: Used) -> bool:
+        """Tells whether the files of a message fit that brings nothing else that counts."""
+        return self._bytes is None or used.inbox_bytes <= self._bytes
+
     def lock(self) -> None:
         """Makes the caller's other submissions that are near a quota wait until this transaction has ended."""
         with connection.cursor() as cursor:

@@ -2,25 +2,27 @@
 
 import logging
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 
 from a2a_server import approvals, builtin, reports
-from a2a_server.errors import RequestError
+from a2a_server.errors import ContentTypeNotSupported, RequestError
 from a2a_server.executing import UNEXPECTED, ReleasedError, Work, execute
 from a2a_server.models import TaskState
 from a2a_server.runs import WORKER, Run, kept
 from a2a_server.services import SERVER_RESTARTED, ArtifactUpdate, Claim, run_finish, run_note, task_claim, task_settle
 from a2a_server.sink import TaskSink
-from a2a_server.triage import put_before_owner
+from a2a_server.triage import messages_since, put_before_owner
 from a2a_server.turns import full_turn, message_text
 from trust.handlers import handler
 from trust.learning.matching import learned_skill, open_draft
 from trust.models import CHAT, Level, Review, Skill
 from trust.naming import Unnamed, named_skill
 from trust.policy import Decision, Mode, decide
-from trust.selectors import skill_of_workspace
-from trust.services import request_refused
+from trust.selectors import caller_standing, skill_of_workspace
+from trust.services import request_refused, reviews_void
 from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
 
@@ -50,7 +52,7 @@ def _follow_policy(claim: Claim) -> None:
     approved = review if approvals.is_approved(claim, review) else None
     skill = _skill_of(claim, approved)
     draft = None
-    if skill is None and approved is None and claim.level is Level.PROPOSE:
+    if skill is None and approved is None and claim.level is Level.PROPOSE and not _brings_files(claim):
         draft = open_draft(message_text(claim.message), caller_id=claim.caller_id)
     decision = _decide(claim, skill, approved=approved is not None, has_draft=draft is not None)
     if decision.mode is Mode.REJECT:
@@ -71,7 +73,10 @@ def _follow_policy(claim: Claim) -> None:
             assert skill is not None
             _answer(claim, skill, decision)
         case Mode.FULL_TURN:
-            _full_turn(claim, skill, decision, approved)
+            _full_turn(claim, skill, decision, approved, messages_since(claim, review)[0])
+    if review is not None and approved is None and decision.mode in (Mode.BUILT_IN, Mode.FULL_TURN):
+        # It waited for the caller's answer, and the owner has granted it in the meantime.
+        reviews_void(task=claim.task_id, reason="It was done without you: the caller may have it done now.")
 
 
 def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
@@ -83,13 +88,21 @@ def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
         if approved.skill == CHAT:
             return None
         return skill_of_workspace(claim.workspace_id, approved.skill) or Unnamed(approved.skill)
-    name = claim.message.get("metadata", {}).get("skill") or claim.metadata.get("skill")
+    # In the order in which it is read where the request comes in.
+    name = claim.metadata.get("skill") or claim.message.get("metadata", {}).get("skill")
+    if not name and _brings_files(claim):
+        return None  # no example has any
     if not name:
         granted = [slug for slug in claim.grants if slug != CHAT]
         text = message_text(claim.message)
         return learned_skill(text, workspace_id=claim.workspace_id, granted=granted) if granted else None
     skill = named_skill(name, workspace_id=claim.workspace_id, grants=claim.grants)
     return None if isinstance(skill, Skill) and skill.slug == CHAT else skill
+
+
+def _brings_files(claim: Claim) -> bool:
+    """Tells whether a message has more than words: files, that no example of a learned skill says anything of."""
+    return claim.has_files or any("raw" in part or "url" in part for part in claim.message.get("parts", ()))
 
 
 def _decide(claim: Claim, skill: Skill | Unnamed | None, *, approved: bool, has_draft: bool) -> Decision:
@@ -114,8 +127,11 @@ def _named(skill: Skill | Unnamed | None) -> str:
 
 def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
     """Has a built-in skill answer a request that did not come to it in the web process: one that the owner approved."""
+    standing = caller_standing(caller_id=claim.caller_id, most_unread=settings.MAX_UNREAD_MESSAGES)
     try:
-        answer = builtin.answer(skill.slug, claim.message, claim.workspace_id, reported=decision.reported)
+        if claim.has_files:
+            raise ContentTypeNotSupported(f"The skill {skill.slug!r} takes text and no files.")
+        answer = builtin.answer(skill.slug, claim.message, claim.workspace_id, standing, reported=decision.reported)
     except RequestError as error:
         task_settle(claim=claim, state=TaskState.REJECTED, text=str(error))
         return
@@ -128,15 +144,22 @@ def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
         text="",
         update=ArtifactUpdate(artifact=answer.artifact),
         report=answer.notice,
+        report_kind=answer.notice_kind,
     )
 
 
-def _full_turn(claim: Claim, skill: Skill | None, decision: Decision, approved: Review | None) -> None:
+def _full_turn(
+    claim: Claim,
+    skill: Skill | None,
+    decision: Decision,
+    approved: Review | None,
+    messages: Sequence[dict[str, Any]],
+) -> None:
     if skill is not None:
         run_note(claim=claim, skill=skill.slug)
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     with kept(Run(claim.task_id, claim.attempt)) as run:
-        turn = full_turn(claim, skill, approved)
+        turn = full_turn(claim, skill, approved, messages)
         sink = TaskSink(claim)
         try:
             outcome = execute(claim, run, turn, sink, work)

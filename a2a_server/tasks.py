@@ -10,7 +10,7 @@ from celery.signals import worker_init, worker_shutting_down
 from django.conf import settings
 
 from a2a_server import delivering
-from a2a_server.deciding import approved_resume
+from a2a_server.deciding import approved_resume, orphaned_reviews_void
 from a2a_server.delivering import pushes_sweep
 from a2a_server.pruning import tasks_prune
 from a2a_server.running import task_run
@@ -52,6 +52,7 @@ def sweep() -> None:
     """Fails runs whose worker is gone, and sends lost messages again."""
     tasks_sweep()
     approved_resume()
+    orphaned_reviews_void()
     pushes_sweep()
 
 

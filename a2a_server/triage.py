@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from a2a_server.approvals import PASSED_ON
 from a2a_server.executing import ReleasedError, execute
+from a2a_server.files import file_line
 from a2a_server.models import InboundFile, TaskState
 from a2a_server.runs import Run, kept
 from a2a_server.services import Claim, run_note, run_release, task_settle
@@ -18,15 +19,17 @@ from a2a_server.turns import message_text, notes_of_task, triage_turn
 from trust.models import CHAT, Review, Skill, SkillDraft
 from trust.policy import Decision, Mode
 from trust.selectors import review_of_request, reviews_waiting
-from trust.services import Request, review_open, talk_entry
+from trust.services import Request, caller_lock, review_open, talk_entry
 from volcanic.runtime.base import TurnState
 from volcanic.runtime.current import runner
 from volcanic.selectors import notes_of
+from volcanic.services import notes_delete
 
 logger = logging.getLogger(__name__)
 
 MAX_SUMMARY, MAX_SUGGESTION = 1000, 500
 SUMMARY, SUGGESTED_ACTION = "summary", "suggested_action"
+BROKE_OFF = "The assistant broke off before it had read all of it."
 LOOK = "read it, then approve, reply, ask back or decline."
 
 
@@ -48,12 +51,10 @@ def put_before_owner(
 
     Rejected when too many of the caller's wait already, or this very one does.
     """
-    most = settings.MAX_WAITING_REVIEWS
-    if review is None and most and reviews_waiting(caller_id=claim.caller_id) >= most:
-        text = f"{most} requests of this agent wait for the owner already. Ask again when they have decided some."
-        task_settle(claim=claim, state=TaskState.REJECTED, text=text)
+    if review is None and (problem := _no_room(claim)):
+        task_settle(claim=claim, state=TaskState.REJECTED, text=problem)
         return
-    messages, talk = _since(claim, review)
+    messages, talk = messages_since(claim, review)
     files = _files(claim)
     run_note(claim=claim, skill=skill.slug if skill else "", repeatable=True)
     if decision.mode is Mode.TRIAGE:
@@ -75,6 +76,7 @@ def put_before_owner(
         skill=skill.slug if skill else CHAT,
         level=claim.level,
         messages=messages,
+        covers=claim.history_length,
         text=message_text(messages[0]),
         files=files,
         request_digest=claim.request_digest,
@@ -85,43 +87,52 @@ def put_before_owner(
         talk=talk,
         draft=draft,
     )
-    _park(claim, request)
+    _park(claim, request, new=review is None)
 
 
-def _park(claim: Claim, request: Request) -> None:
-    try:
-        with transaction.atomic():
-            # The review first and then the task, in the order in which a decision takes them.
-            review_open(request=request)
-            if not task_settle(claim=claim, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
-                transaction.set_rollback(True)
-    except IntegrityError as error:
-        if "review_of_request_once" not in str(error):
-            raise
-        other = review_of_request(caller_id=claim.caller_id, request_digest=request.request_digest)
-        text = f"The very same request of this agent waits for the owner already, as task {other}."
-        task_settle(claim=claim, state=TaskState.REJECTED, text=text)
+def _no_room(claim: Claim) -> str:
+    """Returns why no further request of the caller can wait for the owner, "" if it can."""
+    most = settings.MAX_WAITING_REVIEWS
+    if most and reviews_waiting(caller_id=claim.caller_id) >= most:
+        return f"{most} requests of this agent wait for the owner already. Ask again when they have decided some."
+    other = review_of_request(caller_id=claim.caller_id, request_digest=claim.request_digest)
+    return f"The very same request of this agent waits for the owner already, as task {other}." if other else ""
 
 
-def _since(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the messages that would run, and the talk about them."""
+def _park(claim: Claim, request: Request, *, new: bool) -> None:
+    with transaction.atomic():
+        # Of the caller's requests one at a time: what was true before the reading may not be any more.
+        caller = caller_lock(caller_id=claim.caller_id)
+        shut_out = "The owner has disabled this agent." if caller is None or not caller.enabled else ""
+        if problem := shut_out or (_no_room(claim) if new else ""):
+            task_settle(claim=claim, state=TaskState.REJECTED, text=problem)
+            return
+        # The review first and then the task, in the order in which a decision takes them.
+        review_open(request=request)
+        if not task_settle(claim=claim, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
+            transaction.set_rollback(True)
+
+
+def messages_since(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the messages of the caller that would run, and the talk about them."""
     if review is None:
         return [claim.message], []
-    messages = list(review.messages)
-    if not messages or messages[-1].get("messageId") != claim.message.get("messageId"):
-        messages.append(claim.message)
-        return messages, [*review.talk, talk_entry("caller", message_text(claim.message))]
-    return messages, list(review.talk)
+    if claim.history_length == review.covers:
+        return list(review.messages), list(review.talk)
+    said = talk_entry("caller", message_text(claim.message))
+    return [*review.messages, claim.message], [*review.talk, said]
 
 
 def _files(claim: Claim) -> list[str]:
     rows = InboundFile.objects.filter(task_id=claim.task_id).order_by("position").defer("content")
-    return [f"{row.filename or f'file {row.position + 1}'} ({row.declared_type or 'type not given'})" for row in rows]
+    return [file_line(row.filename, row.position, row.declared_type) for row in rows]
 
 
 def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
     """Returns what the assistant makes of a request; if it can't, the caller's own words. None when the task is no
     longer this run's."""
+    # What an earlier reading left is of other words.
+    notes_delete(workspace_id=claim.workspace_id, namespace=notes_of_task(claim), keys=(SUMMARY, SUGGESTED_ACTION))
     turn = triage_turn(claim, messages, files)
     with kept(Run(claim.task_id, claim.attempt)) as run:
         outcome = execute(claim, run, turn, SilentSink(), runner().run)
@@ -130,7 +141,7 @@ def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[st
     notes = notes_of(workspace_id=claim.workspace_id, namespace=notes_of_task(claim))
     suggestion = _line(notes.get(SUGGESTED_ACTION, ""), MAX_SUGGESTION) or LOOK
     if summary := _line(notes.get(SUMMARY, ""), MAX_SUMMARY):
-        return Reading(summary, suggestion)
+        return Reading(summary, suggestion, "" if outcome.state is TurnState.COMPLETED else BROKE_OFF)
     if outcome.state is TurnState.COMPLETED and (said := _line(outcome.text, MAX_SUMMARY)):
         return Reading(said, suggestion)
     logger.warning("task %s could not be summed up: %s", claim.task_id, outcome.text)

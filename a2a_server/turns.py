@@ -22,17 +22,16 @@ from volcanic.toolbox.notify import NOTIFY_OWNER
 TRIAGE_TOOLS = frozenset({"recall", "list_skills", "read_working_memory", "write_working_memory"})
 
 
-def full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> Turn:
-    """Returns the turn that does what a message asks, having put its files into the inbox.
+def full_turn(claim: Claim, skill: Skill | None, approved: Review | None, messages: Sequence[dict[str, Any]]) -> Turn:
+    """Returns the turn that does what `messages` ask, having put their files into the inbox.
 
-    `skill` is None for a plain request. `approved` is the review in which the owner approved exactly this.
+    `skill` is None for a plain request. `approved` is the review in which the owner approved exactly these.
     """
     inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notifier=claim.notify_owner)
     workspace = _workspace(claim)
     allowed = tools.allowed(inbound)
     if skill is not None and skill.tools is not None:
         allowed &= frozenset(skill.tools)
-    messages = approved.messages if approved else [claim.message]
     text = "\n\n".join(message_text(message) for message in messages)
     files = files_store(task_id=claim.task_id, workspace=workspace, caller=claim.caller_name) if claim.has_files else []
     prompt = frame_inbound(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from volcanic.channels import channels_check
@@ -71,6 +72,13 @@ def notification_create(
     )
 
 
+def notifications_settle(*, task: uuid.UUID, kinds: Iterable[Notification.Kind]) -> int:
+    """Counts as read, and as told, what waits about a task that needs nobody any more. Returns how many."""
+    now = timezone.now()
+    unread = Notification.objects.filter(task=task, kind__in=list(kinds), read_at=None)
+    return unread.update(read_at=now, delivered_at=Coalesce("delivered_at", now))
+
+
 def notifications_mark_read(*, ids: Iterable[int]) -> int:
     """Marks notifications as read, from now on. Returns how many this call changed."""
     return Notification.objects.filter(pk__in=ids, read_at=None).update(read_at=timezone.now())
@@ -93,6 +101,12 @@ def note_write(*, workspace_id: int, namespace: str, key: str, text: str) -> Non
         unique_fields=["workspace", "namespace", "key"],
         update_fields=["text", "updated_at", "expires_at"],
     )
+
+
+def notes_delete(*, workspace_id: int, namespace: str, keys: Iterable[str]) -> int:
+    """Deletes these notes. Returns how many there were."""
+    rows = WorkingNote.objects.filter(workspace_id=workspace_id, namespace=namespace, key__in=list(keys))
+    return rows.delete()[0]
 
 
 def notes_prune() -> int:

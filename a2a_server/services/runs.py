@@ -53,6 +53,8 @@ class Claim:
     review_id: int | None
     # Of what the task's first message asks for.
     request_digest: str
+    # How many messages the task's history has, the last one included.
+    history_length: int
 
 
 def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
@@ -88,7 +90,8 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         has_files=row[17],
         key_id=row[18],
         request_digest=row[19],
-        review_id=row[20],
+        history_length=row[20],
+        review_id=row[21],
         started_at=now,
     )
 
@@ -144,6 +147,7 @@ def run_finish(
     text: str,
     update: ArtifactUpdate | None,
     report: str = "",
+    report_kind: str = Notification.Kind.REPORT,
 ) -> bool:
     """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report. One statement.
 
@@ -157,7 +161,7 @@ def run_finish(
         "now": timezone.now(),
         "state": state.value,
         "from_state": TaskState.WORKING.value,
-        **notice_values(claim.workspace_id, claim.caller_name, report),
+        **notice_values(claim.workspace_id, claim.caller_name, report, report_kind),
         "status_message": status_message(claim.task_id, text) if text else None,
         "origin": origin,
         "prompt": prompt,
@@ -186,13 +190,14 @@ def task_settle(*, claim: Claim, state: TaskState, text: str = "") -> bool:
 def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False) -> None:
     """Notes what a run is for: the skill asked for ("" for a plain request), and whether it may be done again by
     another worker, should this one die."""
+    values: dict[str, Any] = {
+        "task": claim.task_id,
+        "attempt": claim.attempt,
+        "skill": skill,
+        "repeatable": repeatable,
+        "tried": int(repeatable),
+    }
     with connection.cursor() as cursor:
-        values: dict[str, Any] = {
-            "task": claim.task_id,
-            "attempt": claim.attempt,
-            "skill": skill,
-            "repeatable": repeatable,
-        }
         cursor.execute(queries.RUN_NOTE, values)
 
 

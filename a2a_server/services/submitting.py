@@ -9,12 +9,13 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from a2a_server import builtin, queries, quotas
 from a2a_server.errors import InvalidParams, NotSupported
-from a2a_server.files import IncomingFile, files_keep
+from a2a_server.files import IncomingFile, file_line, files_keep
 from a2a_server.models import TERMINAL, TaskState
 from a2a_server.push_configs import WantedPush, push_config_set
 from a2a_server.selectors import TaskView, part_text
@@ -203,38 +204,60 @@ def _not_submitted(
     submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used
 ) -> Submitted | None:
     """Returns the task of the same message sent before, or None to try again exactly; else raises what is wrong."""
-    if (known := _received_before(values)) is not None:
+    if (found := _received_before(values)) is not None:
+        known, joined = found
+        if joined and submission.push is not None:
+            push_config_set(task_id=known, caller_id=submission.caller_id, wanted=submission.push)
         return Submitted(known, fresh=False)
-    if submission.continues and _talk(submission, values):
+    if submission.continues and (_talk(submission, values, check, used) or _received_before(values) is not None):
         return Submitted(submission.task_id, fresh=False)
     if submission.continues:
         _refuse_continuation(submission, unless_waiting=not used.fits)
     if not check.exact:
         return None
+    if used.fits:
+        raise NotSupported("The same request waited for the owner until just now. Send it again.")
     raise check.refusal(used)
 
 
-def _talk(submission: Submission, values: dict[str, Any]) -> bool:
-    """Adds a message to a task that waits for the owner: talk, whatever it says. Returns whether the task does."""
+def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used) -> bool:
+    """Adds a message to a task that waits for the owner: talk, whatever it says. Returns whether the task does.
+
+    Raises NotSupported when more is said than an owner would read, or it was passed on too often; QuotaExceeded for
+    files that don't fit.
+    """
     message = {**submission.message, "taskId": str(submission.task_id)}
     text = "\n".join(part_text(part) for part in message.get("parts", ()))
     values = {**values, "status_message": status_message(submission.task_id, ADDED), "message": json.dumps(message)}
     with transaction.atomic():
         # The review first and then the task, in the order in which a decision takes them.
-        added = review_add(task=submission.task_id, caller_id=submission.caller_id, message=message, text=text)
+        files = [file_line(file.filename, file.position, file.declared_type) for file in submission.files]
+        try:
+            added = review_add(
+                task=submission.task_id, caller_id=submission.caller_id, message=message, text=text, files=files
+            )
+        except ValidationError as error:
+            raise NotSupported(" ".join(error.messages)) from None
         if not added or transition(values, queries.TASK_TALK) is None:
             transaction.set_rollback(True)
             return False
+        if submission.hops > settings.MAX_HOPS:
+            raise NotSupported(_hops_text(submission.hops))
         if submission.files:
+            if not check.files_fit(used):
+                raise check.refusal(used)
             files_keep(task_id=submission.task_id, files=submission.files)
+        if submission.push is not None:
+            push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)
     return True
 
 
-def _received_before(values: dict[str, Any]) -> uuid.UUID | None:
+def _received_before(values: dict[str, Any]) -> tuple[uuid.UUID, bool] | None:
+    """Returns the task that a message belongs to already, and whether it is because the same request waits there."""
     with connection.cursor() as cursor:
         cursor.execute(queries.RECEIVED_TASK, values)
         row = cursor.fetchone()
-    return row[0] if row else None
+    return (row[0], row[1]) if row else None
 
 
 def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> None:

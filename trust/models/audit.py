@@ -31,6 +31,8 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-id"], name="audit_of_workspace"),
             models.Index(fields=["caller_id", "-id"], name="audit_of_caller"),
+            # What was last written down of one kind.
+            models.Index(fields=["caller_id", "action", "-id"], name="audit_of_caller_action"),
         ]
 
     def __str__(self) -> str:

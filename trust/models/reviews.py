@@ -36,6 +36,8 @@ class Review(models.Model):
     files = models.JSONField(default=list)
     # The caller's messages that would run, as they came: the request and what was said since.
     messages = models.JSONField(default=list)
+    # So many messages of the task's history are seen by it: one that comes later is none that was shown.
+    covers = models.PositiveIntegerField(default=0, editable=False)
     # What was said since: [{"from": "caller" | "owner", "text": …, "at": …}].
     talk = models.JSONField(default=list)
     summary = models.TextField(blank=True)
@@ -109,7 +111,11 @@ class Observation(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
-        indexes = [models.Index(fields=["caller", "-id"], name="observation_of_caller")]
+        indexes = [
+            models.Index(fields=["caller", "-id"], name="observation_of_caller"),
+            # Whom to learn about again.
+            models.Index(fields=["created_at"], name="observation_recent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.get_decision_display()}: {self.request}"[:100]

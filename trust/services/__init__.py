@@ -1,12 +1,13 @@
 """The verbs of trust, each one transaction. Import them from here.
 
-Inside, `reviews` may import `grants`, `grants` and `skills` may import nothing of the others but `audit`.
+Inside, `decisions` may import `reviews` and `callers`; the others import none of each other.
 """
 
 from trust.services.callers import (
     RESERVED_NAMES,
     builtin_skills_ensure,
     caller_create,
+    caller_lock,
     caller_set_enabled,
     caller_set_level,
     caller_set_limits,
@@ -22,12 +23,12 @@ from trust.services.callers import (
     key_rotate,
     webhook_secret_rotate,
 )
+from trust.services.decisions import review_decide
 from trust.services.reviews import (
     Request,
     request_refused,
     review_add,
     review_ask_again,
-    review_decide,
     review_open,
     reviews_sweep,
     reviews_void,
@@ -48,6 +49,7 @@ __all__ = [
     "Request",
     "builtin_skills_ensure",
     "caller_create",
+    "caller_lock",
     "caller_set_enabled",
     "caller_set_level",
     "caller_set_limits",

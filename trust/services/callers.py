@@ -16,7 +16,18 @@ from django.utils import timezone
 from trust.audit import audit
 from trust.keys import key_digest, key_generate, key_hint
 from trust.limits import COLUMNS
-from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Caller, CallerIdentity, CallerKey, Grant, Level, Skill
+from trust.models import (
+    CHAT,
+    NOTIFY_USER,
+    QUERY_AVAILABILITY,
+    Caller,
+    CallerIdentity,
+    CallerKey,
+    Grant,
+    Level,
+    Review,
+    Skill,
+)
 from trust.selectors import skills_of_workspace
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
@@ -231,6 +242,9 @@ def grant_revoke(
     that the grant rests on are taken back with it, so that it is not proposed again for the same reason, unless
     `keeps_evidence`.
     """
+    # Reviews before grants, in the order in which a decision takes them: those that show a draft of this grant's.
+    showing = Review.objects.filter(caller=caller, state=Review.State.PENDING, draft__isnull=False)
+    list(showing.select_for_update(of=("self",)).order_by("id"))
     grants = list(Grant.objects.select_for_update().filter(caller=caller, skill__in=Skill.objects.filter(slug=slug)))
     if not grants:
         return False
@@ -238,6 +252,12 @@ def grant_revoke(
     audit("grant.revoked", caller=caller, subject=_granted(slug, grants[0].level), reason=reason)
     grant_revoked.send(sender=Grant, caller_id=caller.pk, skill=slug, stop=stop, keeps_evidence=keeps_evidence)
     return True
+
+
+def caller_lock(*, caller_id: int) -> Caller | None:
+    """Returns a caller as it is now, to stay so until the transaction ends; None for one that is gone. Of a caller's
+    requests that come to wait for the owner at once, it lets one after the other."""
+    return Caller.objects.select_for_update(no_key=True).filter(pk=caller_id).first()
 
 
 def _locked(caller: Caller, *columns: str) -> dict[str, Any]:

@@ -9,42 +9,31 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from trust.audit import audit
 from trust.digests import run_digest
 from trust.errors import (
-    DraftDecidedError,
-    ReviewChangedError,
-    ReviewDecidedError,
-    ReviewError,
-    ReviewVoidError,
     TaskOvertakenError,
 )
 from trust.models import AuditEntry, Caller, CallerKey, Level, Observation, Review, SkillDraft
 from trust.selectors import skill_of_workspace
-from trust.services.callers import grant_add
 from trust.signals import review_decided, review_voided
-from volcanic import acting
-from volcanic.celery import publish
 from volcanic.models import Notification
-from volcanic.services import notification_create
+from volcanic.services import notification_create, notifications_settle
 from volcanic.text import clean_text
 
 Decision = Observation.Decision
 State = Review.State
 
-_STATES = {
-    Decision.APPROVE: State.APPROVED,
-    Decision.GRANT: State.APPROVED,
-    Decision.REPLY: State.REPLIED,
-    Decision.ASK: State.ASKED,
-    Decision.DECLINE: State.DECLINED,
-}
-_NEEDS_TEXT = {Decision.REPLY: "Write the reply.", Decision.ASK: "Write the question."}
 REFUSED = "request.refused"
+# So many of a caller's skills are told apart.
+MAX_REFUSED = 50
+ABOUT_REVIEWS = (Notification.Kind.REVIEW, Notification.Kind.EXPIRING)
 WAITING = (State.PENDING, State.ASKED)
-MAX_TEXT = 20_000
+# What a caller can say while the owner decides.
+MAX_TALK, MAX_TALK_CHARACTERS = 50, 100_000
 EXPIRED = "The owner has not decided in time. Ask again if it still matters."
 
 
@@ -59,6 +48,8 @@ class Request:
     skill: str
     level: Level
     messages: Sequence[Mapping[str, Any]]
+    # How many messages the task's history has with them.
+    covers: int
     text: str
     files: Sequence[str]
     request_digest: str
@@ -75,8 +66,8 @@ class Request:
 def review_open(*, request: Request) -> Review:
     """Puts a request before the owner: a new review, or the task's own again with what was said since.
 
-    The owner is told when they are idle. Raises IntegrityError when the same request of the caller waits already, as
-    another task.
+    The owner is told when they are idle. Raises IntegrityError for a new one when the same request of the caller waits
+    already, as another task.
     """
     caller = Caller.objects.get(pk=request.caller_id)
     skill = skill_of_workspace(caller.workspace_id, request.skill)
@@ -91,6 +82,7 @@ def review_open(*, request: Request) -> Review:
         "request": clean_text(request.text),
         "files": list(request.files),
         "messages": list(request.messages),
+        "covers": request.covers,
         "summary": clean_text(request.summary),
         "suggestion": clean_text(request.suggestion),
         "offers_grant": request.offers_grant,
@@ -106,25 +98,43 @@ def review_open(*, request: Request) -> Review:
         "expires_at": timezone.now() + timedelta(seconds=settings.REVIEW_TTL),
         "warned_at": None,
     }
+    again = values | {"request_digest": _own_digest(request.task)}
     review, _ = Review.objects.update_or_create(
-        task=request.task, defaults=values, create_defaults={"caller": caller, **values}
+        task=request.task, defaults=again, create_defaults={"caller": caller, **values}
     )
     _notify(review, Notification.Kind.REVIEW, f"{_sentence(review.summary)} Suggested action: {review.suggestion}")
     return review
 
 
-def review_add(*, task: uuid.UUID, caller_id: int, message: Mapping[str, Any], text: str) -> bool:
+def _own_digest(task: uuid.UUID) -> str:
+    """Returns what stands for the request of a thread that goes on: the owner has seen it, so that it waits whatever
+    else does."""
+    return f"task:{task}"
+
+
+def review_add(
+    *, task: uuid.UUID, caller_id: int, message: Mapping[str, Any], text: str, files: Sequence[str] = ()
+) -> bool:
     """Adds what the caller says to the review of its task, as talk: it decides nothing, but it would run with the
-    rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting."""
+    rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting.
+
+    `files` are a line for each file that came along. Raises ValidationError when more is said than an owner would read.
+    """
     with transaction.atomic():
         rows = Review.objects.select_for_update(of=("self",)).select_related("caller")
         review = rows.select_related("caller", "draft").filter(task=task, caller_id=caller_id).first()
         if review is None or review.state != State.PENDING:
             return False
+        said = sum(len(entry["text"]) for entry in review.talk)
+        if len(review.talk) >= MAX_TALK or said + len(text) > MAX_TALK_CHARACTERS:
+            raise ValidationError("The owner has enough to read. Wait until they have decided.")
+        text = "\n".join([text, *(f"[file: {line}]" for line in files)]).strip()
         messages = [*review.messages, dict(message)]
         skill = skill_of_workspace(review.caller.workspace_id, review.skill)
         Review.objects.filter(pk=review.pk).update(
             messages=messages,
+            covers=F("covers") + 1,
+            files=[*review.files, *files],
             talk=[*review.talk, talk_entry("caller", text)],
             digest=run_digest(
                 caller_id=review.caller_id, task=task, skill=skill, messages=messages, draft=review.draft
@@ -137,8 +147,8 @@ def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
     """Writes down that policy refused a caller a skill, "" for one that there is not: once an hour for each, however
     often it asks. Returns whether it was written."""
     since = timezone.now() - timedelta(hours=1)
-    lately = AuditEntry.objects.filter(caller_id=caller_id, action=REFUSED, subject=skill[:200], at__gte=since)
-    if lately.exists():
+    last = AuditEntry.objects.filter(caller_id=caller_id, action=REFUSED).order_by("-id")
+    if any(entry.subject == skill[:200] and entry.at >= since for entry in last[:MAX_REFUSED]):
         return False
     for caller in Caller.objects.filter(pk=caller_id):
         audit(REFUSED, caller=caller, subject=skill, reason=reason)
@@ -147,129 +157,7 @@ def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
 
 def talk_entry(speaker: str, text: str) -> dict[str, str]:
     """Returns a line of a review's talk: who said what, just now."""
-    return {"from": speaker, "text": clean_text(text), "at": timezone.now().isoformat()}
-
-
-def review_decide(*, review_id: int, decision: Decision, digest: str, text: str = "") -> Review:
-    """Takes the owner's decision, all or nothing: the task goes on, is answered or ends in the same transaction.
-
-    `digest` names what was shown; `text` is the owner's instruction, reply, question or reason. Of decisions that
-    race one is taken. Raises ValidationError for a text that is missing or too long, ReviewDecidedError,
-    ReviewChangedError, ReviewVoidError.
-    """
-    text = clean_text(text).strip()
-    if not text and decision in _NEEDS_TEXT:
-        raise ValidationError(_NEEDS_TEXT[decision])
-    if len(text) > MAX_TEXT:
-        raise ValidationError(f"At most {MAX_TEXT} characters.")
-    try:
-        with transaction.atomic():
-            review = _take(review_id, _STATES[decision], digest, text)
-            if reason := _shut_out(review):
-                raise ReviewVoidError(reason)
-            if review.draft is not None and _digest_of(review) != digest:
-                raise ReviewChangedError("The proposed skill has changed since it was shown to you. Look at it again.")
-            if decision == Decision.GRANT:
-                _grant(review)
-            if review.draft is not None:
-                _bind(review)
-            _observe(review, decision, text)
-            review_decided.send(sender=Review, review=review)
-            transaction.on_commit(lambda: _have_learned(review.caller_id))
-    except (TaskOvertakenError, ReviewVoidError) as error:
-        for void in Review.objects.filter(pk=review_id).select_related("caller"):
-            _void(void, str(error))
-        raise ReviewVoidError(str(error)) from error
-    return review
-
-
-def _take(review_id: int, state: State, digest: str, text: str) -> Review:
-    """Moves a pending review to `state`; the row stays locked. Raises ReviewError when it is not to be had."""
-    now = timezone.now()
-    actor = acting.current().name
-    changes: dict[str, Any] = {"state": state, "decision_text": text, "decided_by": actor, "decided_at": now}
-    waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest, expires_at__gt=now)
-    if not waiting.update(**changes):
-        raise _refusal(review_id, digest)
-    review = Review.objects.select_related("caller", "key", "draft__caller").get(pk=review_id)
-    if state == State.ASKED:
-        review.talk = [*review.talk, talk_entry("owner", text)]
-        Review.objects.filter(pk=review_id).update(talk=review.talk)
-    return review
-
-
-def _grant(review: Review) -> None:
-    """Has such requests done from now on: the draft that was shown becomes a skill, or else what was asked for is
-    granted."""
-    from trust.learning.services import draft_approve  # it makes use of this package
-
-    if review.draft is None:
-        grant_add(caller=review.caller, slug=review.skill, level=Level.ACT)
-        return
-    try:
-        skill = draft_approve(draft=review.draft, version=review.draft.version)
-    except DraftDecidedError as error:
-        raise ReviewChangedError(str(error)) from error
-    review.skill = skill.slug
-
-
-def _digest_of(review: Review) -> str:
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    return run_digest(
-        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=review.draft
-    )
-
-
-def _bind(review: Review) -> None:
-    """Binds what runs now to what was decided: from here on the draft may change."""
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    digest = run_digest(caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages)
-    Review.objects.filter(pk=review.pk).update(skill=review.skill, digest=digest)
-    review.digest = digest
-
-
-def _have_learned(caller_id: int) -> None:
-    from trust.tasks import learn  # it calls the services
-
-    publish(learn, caller_id)
-
-
-def _refusal(review_id: int, digest: str) -> ReviewError:
-    review = Review.objects.filter(pk=review_id).first()
-    if review is None:
-        return ReviewVoidError("There is no such review any more.")
-    if review.state == State.VOID:
-        return ReviewVoidError(review.note)
-    if review.state != State.PENDING:
-        by = f" by {review.decided_by}" if review.decided_by else ""
-        return ReviewDecidedError(f"It was decided before: {review.get_state_display().lower()}{by}.")
-    if review.digest != digest:
-        return ReviewChangedError("The request has changed since it was shown to you. Look at it again.")
-    return ReviewDecidedError("Its time has passed.")
-
-
-def _shut_out(review: Review) -> str:
-    """Returns why nothing of this caller's may run, "" if it may."""
-    if not review.caller.enabled:
-        return "The caller was disabled."
-    if review.key is not None and review.key.revoked_at is not None:
-        return "The key that the request came with was revoked."
-    return ""
-
-
-def _observe(review: Review, decision: Decision, text: str) -> None:
-    approves = decision in (Decision.APPROVE, Decision.GRANT)
-    Observation.objects.create(
-        caller=review.caller,
-        review=review,
-        task=review.task,
-        skill=review.skill,
-        request=review.request,
-        decision=decision,
-        reply="" if approves else text,
-        edits=text if approves else "",
-    )
-    audit(f"review.{decision.value}", caller=review.caller, subject=str(review.task), reason=text)
+    return {"from": speaker, "text": clean_text(text).strip(), "at": timezone.now().isoformat()}
 
 
 def review_ask_again(*, review: Review, note: str) -> bool:
@@ -281,6 +169,7 @@ def review_ask_again(*, review: Review, note: str) -> bool:
         done = Review.objects.filter(pk=review.pk, state=State.APPROVED).update(
             state=State.PENDING,
             digest=digest,
+            request_digest=_own_digest(review.task),
             note=note,
             level=review.caller.level,
             decided_at=None,
@@ -308,15 +197,16 @@ def reviews_void(
         waiting = waiting.filter(key=key)
     if task is not None:
         waiting = waiting.filter(task=task)
-    return sum(_void(review, reason) for review in waiting.select_related("caller"))
+    return sum(review_void(review, reason) for review in waiting.select_related("caller").order_by("id"))
 
 
-def _void(review: Review, reason: str) -> bool:
+def review_void(review: Review, reason: str) -> bool:
     """Ends a review that nothing can come of: its task ends with it, if it still waits."""
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state__in=WAITING).update(state=State.VOID, note=reason)
         if done:
             review.state, review.note = State.VOID, reason
+            notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
             audit("review.void", caller=review.caller, subject=str(review.task), reason=reason)
             review_voided.send(sender=Review, review=review)
     return bool(done)
@@ -341,10 +231,11 @@ def _expire(review: Review, now: datetime) -> bool:
             if not due.update(state=State.EXPIRED, decided_at=now, decision_text=EXPIRED):
                 return False
             review.state, review.decision_text = State.EXPIRED, EXPIRED
+            notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
             audit("review.expired", caller=review.caller, subject=str(review.task))
             review_decided.send(sender=Review, review=review)
     except TaskOvertakenError as error:
-        return _void(review, str(error))
+        return review_void(review, str(error))
     return True
 
 

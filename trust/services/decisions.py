@@ -1,0 +1,174 @@
+"""The owner's decision about a review: taken once, bound to what was shown, all of it or nothing."""
+
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from trust.audit import audit
+from trust.digests import run_digest
+from trust.errors import (
+    DraftDecidedError,
+    ReviewChangedError,
+    ReviewDecidedError,
+    ReviewError,
+    ReviewVoidError,
+    TaskOvertakenError,
+)
+from trust.models import Level, Observation, Review
+from trust.selectors import skill_of_workspace
+from trust.services.callers import grant_add
+from trust.services.reviews import ABOUT_REVIEWS, review_void, talk_entry
+from trust.signals import review_decided
+from volcanic import acting
+from volcanic.celery import publish
+from volcanic.services import notifications_settle
+from volcanic.text import clean_text
+
+Decision = Observation.Decision
+State = Review.State
+
+_STATES = {
+    Decision.APPROVE: State.APPROVED,
+    Decision.GRANT: State.APPROVED,
+    Decision.REPLY: State.REPLIED,
+    Decision.ASK: State.ASKED,
+    Decision.DECLINE: State.DECLINED,
+}
+_NEEDS_TEXT = {Decision.REPLY: "Write the reply.", Decision.ASK: "Write the question."}
+MAX_TEXT = 20_000
+
+
+def review_decide(*, review_id: int, decision: Decision, digest: str, text: str = "") -> Review:
+    """Takes the owner's decision, all or nothing: the task goes on, is answered or ends in the same transaction.
+
+    `digest` names what was shown; `text` is the owner's instruction, reply, question or reason. Of decisions that
+    race one is taken. Raises ValidationError for a text that is missing or too long, ReviewDecidedError,
+    ReviewChangedError, ReviewVoidError.
+    """
+    text = clean_text(text).strip()
+    if not text and decision in _NEEDS_TEXT:
+        raise ValidationError(_NEEDS_TEXT[decision])
+    if len(text) > MAX_TEXT:
+        raise ValidationError(f"At most {MAX_TEXT} characters.")
+    try:
+        return _decide(review_id, decision, digest, text)
+    except ReviewChangedError:
+        for changed in Review.objects.filter(pk=review_id).select_related("caller", "draft"):
+            waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest)
+            waiting.update(digest=_digest_of(changed))
+        raise
+    except (TaskOvertakenError, ReviewVoidError) as error:
+        for void in Review.objects.filter(pk=review_id).select_related("caller"):
+            review_void(void, str(error))
+        raise ReviewVoidError(str(error)) from error
+
+
+@transaction.atomic
+def _decide(review_id: int, decision: Decision, digest: str, text: str) -> Review:
+    state = _STATES[decision]
+    review = _take(review_id, state, digest, text)
+    if reason := _shut_out(review):
+        raise ReviewVoidError(reason)
+    if state == State.APPROVED and _digest_of(review) != digest:
+        raise ReviewChangedError("What would be done has changed since it was shown to you. Look at it again.")
+    if decision == Decision.GRANT:
+        _grant(review)
+    if review.draft is not None:
+        _bind(review)
+    _observe(review, decision, text)
+    notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
+    review_decided.send(sender=Review, review=review)
+    transaction.on_commit(partial(_have_learned, review.caller_id))
+    return review
+
+
+def _take(review_id: int, state: State, digest: str, text: str) -> Review:
+    """Moves a pending review to `state`; the row stays locked. Raises ReviewError when it is not to be had."""
+    now = timezone.now()
+    actor = acting.current().name
+    changes: dict[str, Any] = {"state": state, "decision_text": text, "decided_by": actor, "decided_at": now}
+    waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest, expires_at__gt=now)
+    if not waiting.update(**changes):
+        raise _refusal(review_id, digest)
+    review = Review.objects.select_related("caller", "key", "draft__caller").get(pk=review_id)
+    if state == State.ASKED:
+        review.talk = [*review.talk, talk_entry("owner", text)]
+        Review.objects.filter(pk=review_id).update(talk=review.talk)
+    return review
+
+
+def _grant(review: Review) -> None:
+    """Has such requests done from now on: the draft that was shown becomes a skill, or else what was asked for is
+    granted."""
+    from trust.learning.services import draft_approve  # it makes use of this package
+
+    if review.draft is None:
+        grant_add(caller=review.caller, slug=review.skill, level=Level.ACT)
+        return
+    try:
+        skill = draft_approve(draft=review.draft, version=review.draft.version)
+    except DraftDecidedError as error:
+        raise ReviewChangedError(str(error)) from error
+    review.skill = skill.slug
+
+
+def _digest_of(review: Review) -> str:
+    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
+    return run_digest(
+        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=review.draft
+    )
+
+
+def _bind(review: Review) -> None:
+    """Binds what runs now to what was decided: from here on the draft may change."""
+    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
+    digest = run_digest(caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages)
+    Review.objects.filter(pk=review.pk).update(skill=review.skill, digest=digest)
+    review.digest = digest
+
+
+def _have_learned(caller_id: int) -> None:
+    from trust.tasks import learn  # it calls the services
+
+    publish(learn, caller_id)
+
+
+def _refusal(review_id: int, digest: str) -> ReviewError:
+    review = Review.objects.filter(pk=review_id).first()
+    if review is None:
+        return ReviewVoidError("There is no such review any more.")
+    if review.state == State.VOID:
+        return ReviewVoidError(review.note)
+    if review.state != State.PENDING:
+        by = f" by {review.decided_by}" if review.decided_by else ""
+        return ReviewDecidedError(f"It was decided before: {review.get_state_display().lower()}{by}.")
+    if review.digest != digest:
+        return ReviewChangedError("The request has changed since it was shown to you. Look at it again.")
+    return ReviewDecidedError("Its time has passed.")
+
+
+def _shut_out(review: Review) -> str:
+    """Returns why nothing of this caller's may run, "" if it may."""
+    if not review.caller.enabled:
+        return "The caller was disabled."
+    if review.key is not None and review.key.revoked_at is not None:
+        return "The key that the request came with was revoked."
+    return ""
+
+
+def _observe(review: Review, decision: Decision, text: str) -> None:
+    approves = decision in (Decision.APPROVE, Decision.GRANT)
+    Observation.objects.create(
+        caller=review.caller,
+        review=review,
+        task=review.task,
+        skill=review.skill,
+        request=review.request,
+        decision=decision,
+        reply="" if approves else text,
+        edits=text if approves else "",
+    )
+    audit(f"review.{decision.value}", caller=review.caller, subject=str(review.task), reason=text)
