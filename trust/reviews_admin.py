@@ -175,7 +175,7 @@ class ObservationAdmin(OwnedAdmin):
     fields: ClassVar = (
         "caller",
         "skill",
-        "shown_decision",
+        "decided",
         "full_request",
         "full_reply",
         "full_edits",
@@ -221,6 +221,11 @@ class ObservationAdmin(OwnedAdmin):
     def shown_decision(self, obj: Observation) -> tuple[str, str]:
         """What the owner did."""
         return obj.decision, obj.get_decision_display() + (" (taken back)" if obj.reversed_at else "")
+
+    @display(description="Decision")
+    def decided(self, obj: Observation) -> str:
+        """The same in words."""
+        return self.shown_decision(obj)[1]
 
     @display(description="Your words", empty_value="—")
     def words(self, obj: Observation) -> str | None:

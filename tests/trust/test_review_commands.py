@@ -31,6 +31,7 @@ KEYS = [
     "created",
     "expires",
     "digest",
+    "draft",
 ]
 
 

@@ -142,6 +142,8 @@ def _refusal(review_id: int, digest: str) -> ReviewError:
         return ReviewVoidError("There is no such review any more.")
     if review.state == State.VOID:
         return ReviewVoidError(review.note)
+    if review.state == State.ASKED:
+        return ReviewDecidedError("It was decided before: the caller was asked something, and has not answered yet.")
     if review.state != State.PENDING:
         by = f" by {review.decided_by}" if review.decided_by else ""
         return ReviewDecidedError(f"It was decided before: {review.get_state_display().lower()}{by}.")

@@ -1,4 +1,4 @@
-"""`manage.py bootstrap`: the first owner and two demo callers, for a newcomer's first `make up`."""
+"""`manage.py bootstrap`: the first owner, and for a newcomer's first `make up` two demo callers; none in production."""
 
 import secrets
 from typing import Any
@@ -10,13 +10,15 @@ from django.db import transaction
 from trust.models import CHAT, Level
 from trust.services import caller_create
 from volcanic.management.shell import ShellCommand
+from volcanic.models import Workspace
 from volcanic.services import workspace_create
+from volcanic.settings.env import PRODUCTION
 
 PERSONA = "Helps {owner} and answers other agents on their behalf.\n"
 
 
 class Command(ShellCommand):
-    help = "Makes the first owner, their workspace and demo callers if there is no user yet, and prints their secrets."
+    help = "Makes the first owner and their workspace if there is no user yet, outside production demo callers too."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Does everything in one transaction, or nothing where a user exists already."""
@@ -34,6 +36,13 @@ class Command(ShellCommand):
         persona = workspace.path / "PERSONA.md"
         if not persona.exists():
             persona.write_text(PERSONA.format(owner=owner.username))
+        url = settings.PUBLIC_URL
+        shown = [f"owner's admin: {url}/admin/  login: owner  password: {password}"]
+        if PRODUCTION:
+            return [*shown, "This is shown only now."]
+        return [*shown, *self._demo_callers(workspace)]
+
+    def _demo_callers(self, workspace: Workspace) -> list[str]:
         _, friend = caller_create(
             workspace=workspace, name="demo-friend", level=Level.ACT, skills=[CHAT], note="Demo: may chat at once."
         )
@@ -44,7 +53,6 @@ class Command(ShellCommand):
             '{"role":"ROLE_USER","messageId":"m1","parts":[{"text":"hi"}]}}}'
         )
         return [
-            f"owner's admin: {url}/admin/  login: owner  password: {password}",
             f"demo caller that may chat (demo-friend): {friend}",
             f"demo caller with nothing granted (demo-stranger): {stranger}",
             "These are shown only now. Try:",

@@ -48,6 +48,7 @@ def _facts(review: Review) -> dict[str, Any]:
         "created": _iso(review.created_at),
         "expires": _iso(review.expires_at),
         "digest": review.digest,
+        "draft": review.draft_id,
     }
 
 
@@ -59,6 +60,7 @@ def _lines(facts: dict[str, Any]) -> str:
             f"    since {facts['created']}, ends {facts['expires']}, task {facts['task']}",
             f"    {one_line(facts['summary'] or facts['request'])}",
             f"    suggested: {one_line(facts['suggestion']) or '—'}",
+            *([f"    `grant` approves draft {facts['draft']}: such requests, not all"] if facts["draft"] else []),
         ]
     )
 
