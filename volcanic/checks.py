@@ -85,6 +85,26 @@ def model_is_named(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
+# Those whose libraries come with the requirements.
+PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses", "anthropic"})
+
+
+@register()
+def model_provider_is_known(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.W004: the provider that MODEL names is one whose library is installed. pydantic-ai knows more; to ask it
+    would cost every command its seconds."""
+    provider, _, name = settings.MODEL.partition(":")
+    if not name or provider in PROVIDERS:
+        return []
+    return [
+        Warning(
+            f"MODEL names a provider that may not be there: {provider!r}. Every turn would fail.",
+            hint=f"Use one of {', '.join(sorted(PROVIDERS))}, or install what pydantic-ai needs for it.",
+            id="volcanic.W004",
+        )
+    ]
+
+
 @register()
 def field_keys_are_long(**_kwargs: Any) -> list[CheckMessage]:
     """volcanic.E004: there is a key for encrypted fields, and none of them can be guessed."""

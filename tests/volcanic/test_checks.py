@@ -28,6 +28,8 @@ def _ids(**_kwargs: object) -> list[str | None]:
         ("ALLOWED_PRIVATE_HOSTS", ["peer.internal:8443"], []),
         ("OWNER_BASH", "unsafe", ["volcanic.W003"]),
         ("MODEL", "gpt", ["volcanic.E003"]),
+        ("MODEL", "nope:x", ["volcanic.W004"]),
+        ("MODEL", "openai-chat:x", []),
         ("FIELD_KEYS", ["short"], ["volcanic.E004"]),
         ("FIELD_KEYS", [], ["volcanic.E004"]),
     ],
