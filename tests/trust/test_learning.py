@@ -576,3 +576,23 @@ def test_the_latest_are_looked_at(stranger: Keyed) -> None:
     rows = observations_of(stranger.caller.pk)
     assert (len(rows), rows == sorted(rows, key=lambda one: one.pk)) == (60, True)
     assert alike_groups(rows[:2], None) == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", range(5))
+def test_revoking_and_granting_at_once_do_not_lock_each_other_out(stranger: Keyed, turn: int) -> None:
+    """A draft that is open again, while its skill is granted by hand: both take reviews before grants."""
+    draft = drafted(stranger.caller)
+    skill = draft_approve(draft=draft, version=draft.version)
+    assert not_like_this(caller=stranger.caller, slug=skill.slug, task=uuid.uuid4(), request="x")
+    grant_add(caller=stranger.caller, slug=skill.slug)
+    draft.refresh_from_db()
+    review = waiting(stranger.caller, draft)
+    at_once(
+        [
+            partial(review_decide, review_id=review.pk, decision=Decision.GRANT, digest=review.digest),
+            partial(grant_revoke, caller=stranger.caller, slug=skill.slug),
+        ]
+    )
+    review.refresh_from_db()
+    assert review.state in (Review.State.APPROVED, Review.State.PENDING)
