@@ -15,7 +15,7 @@ from trust.policy import Mode, decide
 from trust.selectors import Standing, caller_standing
 from volcanic.models import Notification
 from volcanic.presence import PresenceStatus, presence_of
-from volcanic.text import clean_text
+from volcanic.text import clean_text, cut
 
 if TYPE_CHECKING:
     from a2a_server.services import Submission
@@ -100,8 +100,7 @@ def _notify_user(parts: Sequence[Mapping[str, Any]], standing: Standing | None) 
     most = settings.MAX_UNREAD_MESSAGES
     if most and standing is not None and standing.unread_messages >= most:
         raise NotSupported(f"The owner has not read {most} messages of this agent yet, and takes no more until then.")
-    if len(text) > MAX_MESSAGE:
-        text = text[: MAX_MESSAGE - 1] + "…"
+    text = cut(text, MAX_MESSAGE)
     return Answer(
         artifact=response_artifact(PASSED_ON),
         text=PASSED_ON,

@@ -3,6 +3,7 @@
 from a2a_server.sink import TaskSink
 from trust.models import Skill
 from volcanic.runtime.base import Outcome, Turn, TurnState
+from volcanic.text import one_line
 
 MAX_REQUEST, MAX_ANSWER, MAX_LISTED = 300, 500, 10
 
@@ -14,8 +15,8 @@ def report(turn: Turn, sink: TaskSink, outcome: Outcome, skill: Skill | None) ->
         return ""
     words = "Answered" if outcome.state is TurnState.COMPLETED else outcome.state.value.capitalize()
     lines = [
-        f"Asked{f' for {skill.name}' if skill else ''}: {_cut(turn.text, MAX_REQUEST)}",
-        f"{words}: {_cut(outcome.text, MAX_ANSWER) or '(nothing)'}",
+        f"Asked{f' for {skill.name}' if skill else ''}: {one_line(turn.text, MAX_REQUEST)}",
+        f"{words}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}",
     ]
     if sink.tools:
         lines.append(f"Tools used: {_listed(sink.tools)}.")
@@ -27,9 +28,4 @@ def report(turn: Turn, sink: TaskSink, outcome: Outcome, skill: Skill | None) ->
 def _listed(names: dict[str, None]) -> str:
     shown = list(names)[:MAX_LISTED]
     more = len(names) - len(shown)
-    return ", ".join(_cut(name, 100) for name in shown) + (f" and {more} more" if more else "")
-
-
-def _cut(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return ", ".join(one_line(name, 100) for name in shown) + (f" and {more} more" if more else "")

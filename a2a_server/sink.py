@@ -19,20 +19,6 @@ class RunLostError(Exception):
     """The run holds its task no more: canceled, expired or taken over. It must stop and write nothing."""
 
 
-class SilentSink:
-    """The sink of a turn that nobody reads along with: a triage."""
-
-    async def text(self, delta: str, *, restart: bool = False) -> None:
-        """Lets text pass: the turn's outcome has it."""
-
-    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Lets a tool call pass."""
-
-    async def artifact(self, artifact: dict[str, Any]) -> None:
-        """Refuses an artifact: no tool of such a turn makes one."""
-        raise tools.ToolError("Nothing can be sent out of this turn.")
-
-
 class TaskSink:
     """The sink of one run. Text is gathered and written at most once each 100 ms, in order.
 

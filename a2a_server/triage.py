@@ -14,7 +14,6 @@ from a2a_server.files import file_line
 from a2a_server.models import InboundFile, TaskState
 from a2a_server.runs import Run, kept
 from a2a_server.services import Claim, run_note, run_release, task_settle
-from a2a_server.sink import SilentSink
 from a2a_server.turns import message_text, notes_of_task, triage_turn
 from trust.models import CHAT, Review, Skill, SkillDraft
 from trust.policy import Decision, Mode
@@ -22,8 +21,10 @@ from trust.selectors import review_of_request, reviews_waiting
 from trust.services import Request, caller_lock, review_open, talk_entry
 from volcanic.runtime.base import TurnState
 from volcanic.runtime.current import runner
+from volcanic.runtime.silent import SilentSink
 from volcanic.selectors import notes_of
 from volcanic.services import notes_delete
+from volcanic.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -139,10 +140,10 @@ def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[st
     if outcome is None:
         return None
     notes = notes_of(workspace_id=claim.workspace_id, namespace=notes_of_task(claim))
-    suggestion = _line(notes.get(SUGGESTED_ACTION, ""), MAX_SUGGESTION) or LOOK
-    if summary := _line(notes.get(SUMMARY, ""), MAX_SUMMARY):
+    suggestion = one_line(notes.get(SUGGESTED_ACTION, ""), MAX_SUGGESTION) or LOOK
+    if summary := one_line(notes.get(SUMMARY, ""), MAX_SUMMARY):
         return Reading(summary, suggestion, "" if outcome.state is TurnState.COMPLETED else BROKE_OFF)
-    if outcome.state is TurnState.COMPLETED and (said := _line(outcome.text, MAX_SUMMARY)):
+    if outcome.state is TurnState.COMPLETED and (said := one_line(outcome.text, MAX_SUMMARY)):
         return Reading(said, suggestion)
     logger.warning("task %s could not be summed up: %s", claim.task_id, outcome.text)
     note = "The assistant could not sum it up; these are the caller's own words."
@@ -150,9 +151,4 @@ def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[st
 
 
 def _first(messages: Sequence[dict[str, Any]]) -> str:
-    return _line(message_text(messages[0]), 300) or "(a message without text)"
-
-
-def _line(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return one_line(message_text(messages[0]), 300) or "(a message without text)"

@@ -13,6 +13,16 @@ def clean_text(text: str) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
+def cut(text: str, most: int) -> str:
+    """Returns `text` with at most so many characters; where some are left out, the last one is an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def one_line(text: str, most: int) -> str:
+    """Returns `text` on one line of at most so many characters, as `cut` does."""
+    return cut(" ".join(text.split()), most)
+
+
 def clean_json(value: Any) -> Any:
     """Returns a parsed JSON value with every text in it, keys included, cleaned as `clean_text` does."""
     if isinstance(value, str):

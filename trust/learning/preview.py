@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -14,6 +13,7 @@ from volcanic.runtime import tools
 from volcanic.runtime.base import Inbound, Outcome, Sink, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
 from volcanic.runtime.prompt import frame_inbound
+from volcanic.runtime.silent import SilentSink
 from volcanic.text import clean_text
 
 logger = logging.getLogger(__name__)
@@ -23,20 +23,6 @@ MAX_PREVIEW = 4000
 _LOOKING = {tools.WORKSPACE, tools.MEMORY}
 
 
-class _Silent:
-    """A sink that keeps nothing."""
-
-    async def text(self, delta: str, *, restart: bool = False) -> None:
-        """Lets text pass."""
-
-    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Lets a tool call pass."""
-
-    async def artifact(self, artifact: dict[str, Any]) -> None:
-        """Refuses: nothing is sent."""
-        raise tools.ToolError("This is only tried: nothing can be sent.")
-
-
 def draft_preview(*, draft_id: int) -> None:
     """Tries an open draft on the last request that it was learned from, and keeps the answer, or why there is none.
     Does nothing for a draft that is decided, or was tried as it is."""
@@ -44,7 +30,7 @@ def draft_preview(*, draft_id: int) -> None:
     if draft is None or draft.state != SkillDraft.State.OPEN or draft.previewed_at is not None:
         return
     try:
-        outcome = asyncio.run_coroutine_threadsafe(_try(_turn(draft), _Silent()), get_loop()).result()
+        outcome = asyncio.run_coroutine_threadsafe(_try(_turn(draft), SilentSink()), get_loop()).result()
     except TurnFailedError as error:
         outcome = Outcome(state=TurnState.FAILED, text=str(error))
     except Exception:

@@ -13,21 +13,20 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from trust.audit import audit
-from trust.digests import run_digest
 from trust.errors import DraftDecidedError
 from trust.learning.likeness import alike
 from trust.learning.observed import alike_groups, decided_alike, observations_of
 from trust.learning.writing import Text, write
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.selectors import skill_of_workspace
 from trust.services.callers import caller_set_level, grant_add, grant_revoke
+from trust.services.reviews import review_digest
 from trust.services.skills import skill_check, skill_create, skill_update
 from volcanic import acting
 from volcanic.models import Notification
 from volcanic.runtime.base import Writer
 from volcanic.runtime.current import writer as current_writer
 from volcanic.services import notification_create
-from volcanic.text import clean_json, clean_text
+from volcanic.text import clean_json, clean_text, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +139,9 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
     )
     audit("draft.proposed", caller=caller, subject=draft.slug, reason=f"{len(group)} requests decided alike.")
     did = "replied to" if draft.decision == Decision.REPLY else "approved"
-    _notify(draft, f"You {did} {len(group)} requests like “{_short(draft.examples[0])}”. Handle this from now on?")
+    _notify(
+        draft, f"You {did} {len(group)} requests like “{one_line(draft.examples[0], 120)}”. Handle this from now on?"
+    )
     transaction.on_commit(lambda: _have_previewed(draft.pk))
     return draft
 
@@ -232,11 +233,7 @@ def _change(draft: SkillDraft, version: int, changes: dict[str, Any]) -> None:
 
 def _review_redigest(review: Review, draft: SkillDraft | None) -> None:
     """Binds a decision to the draft as it is now, None for none any more: what was shown before counts no longer."""
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    digest = run_digest(
-        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=draft
-    )
-    Review.objects.filter(pk=review.pk).update(digest=digest, draft=draft)
+    Review.objects.filter(pk=review.pk).update(digest=review_digest(review, draft), draft=draft)
 
 
 @transaction.atomic
@@ -391,8 +388,3 @@ def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:
     drafts = SkillDraft.objects.filter(caller_id=caller_id, slug=slug)
     learned = [number for evidence in drafts.values_list("evidence", flat=True) for number in evidence]
     return [*given.values_list("pk", flat=True), *learned]
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -22,7 +22,7 @@ from volcanic.loop import get_loop
 from volcanic.models import Turn
 from volcanic.runtime import tools
 from volcanic.runtime.base import TurnFailedError, Writer
-from volcanic.text import clean_text
+from volcanic.text import clean_text, cut
 
 logger = logging.getLogger(__name__)
 
@@ -119,21 +119,21 @@ def tools_used(tasks: Sequence[Any]) -> list[str]:
 def _by_rule(observations: Sequence[Observation], complaints: Sequence[str]) -> Text:
     caller = observations[-1].caller.name
     requests = list(dict.fromkeys(one.request.strip() for one in reversed(observations)))
-    examples = [_cut(request, MAX_EXAMPLE) for request in requests[:MAX_EXAMPLES]]
+    examples = [cut(request, MAX_EXAMPLE) for request in requests[:MAX_EXAMPLES]]
     replies = list(dict.fromkeys(one.reply.strip() for one in observations if one.reply.strip()))
     edits = list(dict.fromkeys(one.edits.strip() for one in observations if one.edits.strip()))
     count = len(observations)
     if replies:
         lines = [f"Your owner answered {count} requests like this themselves. Answer as they did:"]
-        lines += [f"- {_cut(reply, 500)}" for reply in replies[-3:]]
+        lines += [f"- {cut(reply, 500)}" for reply in replies[-3:]]
     else:
         lines = [
             f"Your owner approved {count} requests like this. Do what such a request asks for, and nothing beyond it."
         ]
-    lines += [f"Your owner told you: {_cut(edit, 500)}" for edit in edits[-5:]]
+    lines += [f"Your owner told you: {cut(edit, 500)}" for edit in edits[-5:]]
     return Text(
-        name=_cut(f"Like “{_cut(' '.join(requests[0].split()), 60)}”", 80),
-        description=f"Requests of {caller}, decided alike {count} times. In its words: “{_cut(examples[0], 200)}”",
+        name=cut(f"Like “{cut(' '.join(requests[0].split()), 60)}”", 80),
+        description=f"Requests of {caller}, decided alike {count} times. In its words: “{cut(examples[0], 200)}”",
         instructions="\n".join([*lines, *_complaints(complaints)]),
         examples=examples,
         tools=[] if replies else tools_used([one.task for one in observations]),
@@ -142,9 +142,7 @@ def _by_rule(observations: Sequence[Observation], complaints: Sequence[str]) -> 
 
 
 def _complaints(complaints: Sequence[str]) -> list[str]:
-    return [
-        f"Not like this, said your owner of what was done: {_cut(text, 500)}" for text in complaints if text.strip()
-    ]
+    return [f"Not like this, said your owner of what was done: {cut(text, 500)}" for text in complaints if text.strip()]
 
 
 def _prompt(observations: Sequence[Observation], complaints: Sequence[str]) -> str:
@@ -152,7 +150,7 @@ def _prompt(observations: Sequence[Observation], complaints: Sequence[str]) -> s
     mark = secrets.token_hex(8)
     for number, one in enumerate(observations, 1):
         said = one.reply or one.edits
-        words = f" with these words: {_cut(said, 500)}" if said else ""
+        words = f" with these words: {cut(said, 500)}" if said else ""
         decision = f"The person decided: {one.get_decision_display().lower()}{words}"
         blocks.append(f"Request {number}, the agent's words:\n{framed(one.request, mark)}\n{decision}")
     return "\n\n".join([*blocks, *_complaints(complaints)])
@@ -164,7 +162,3 @@ def _words(text: str) -> list[str]:
     return re.findall(
         r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+", visible.casefold()
     )
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

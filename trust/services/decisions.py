@@ -8,7 +8,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from trust.audit import audit
-from trust.digests import run_digest
 from trust.errors import (
     DraftDecidedError,
     ReviewChangedError,
@@ -18,9 +17,8 @@ from trust.errors import (
     TaskOvertakenError,
 )
 from trust.models import Level, Observation, Review
-from trust.selectors import skill_of_workspace
 from trust.services.callers import grant_add
-from trust.services.reviews import ABOUT_REVIEWS, review_void, talk_entry
+from trust.services.reviews import ABOUT_REVIEWS, review_digest, review_void, talk_entry
 from trust.signals import review_decided
 from volcanic import acting
 from volcanic.celery import publish
@@ -58,7 +56,7 @@ def review_decide(*, review_id: int, decision: Decision, digest: str, text: str 
     except ReviewChangedError:
         for changed in Review.objects.filter(pk=review_id).select_related("caller", "draft"):
             waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest)
-            waiting.update(digest=_digest_of(changed))
+            waiting.update(digest=review_digest(changed, changed.draft))
         raise
     except (TaskOvertakenError, ReviewVoidError) as error:
         for void in Review.objects.filter(pk=review_id).select_related("caller"):
@@ -72,7 +70,7 @@ def _decide(review_id: int, decision: Decision, digest: str, text: str) -> Revie
     review = _take(review_id, state, digest, text)
     if reason := _shut_out(review):
         raise ReviewVoidError(reason)
-    if state == State.APPROVED and _digest_of(review) != digest:
+    if state == State.APPROVED and review_digest(review, review.draft) != digest:
         raise ReviewChangedError("What would be done has changed since it was shown to you. Look at it again.")
     if decision == Decision.GRANT:
         _grant(review)
@@ -115,19 +113,10 @@ def _grant(review: Review) -> None:
     review.skill = skill.slug
 
 
-def _digest_of(review: Review) -> str:
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    return run_digest(
-        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=review.draft
-    )
-
-
 def _bind(review: Review) -> None:
     """Binds what runs now to what was decided: from here on the draft may change."""
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    digest = run_digest(caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages)
-    Review.objects.filter(pk=review.pk).update(skill=review.skill, digest=digest)
-    review.digest = digest
+    review.digest = review_digest(review, None)
+    Review.objects.filter(pk=review.pk).update(skill=review.skill, digest=review.digest)
 
 
 def _have_learned(caller_id: int) -> None:

@@ -14,17 +14,14 @@ from django.utils import timezone
 
 from trust.audit import audit
 from trust.digests import run_digest
-from trust.errors import (
-    TaskOvertakenError,
-)
-from trust.models import AuditEntry, Caller, CallerKey, Level, Observation, Review, SkillDraft
+from trust.errors import TaskOvertakenError
+from trust.models import AuditEntry, Caller, CallerKey, Level, Review, SkillDraft
 from trust.selectors import skill_of_workspace
 from trust.signals import review_decided, review_voided
 from volcanic.models import Notification
 from volcanic.services import notification_create, notifications_settle
 from volcanic.text import clean_text
 
-Decision = Observation.Decision
 State = Review.State
 
 REFUSED = "request.refused"
@@ -106,6 +103,17 @@ def review_open(*, request: Request) -> Review:
     return review
 
 
+def review_digest(review: Review, draft: SkillDraft | None, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """Returns the digest of what would run of a review now, shown with `draft`; `messages` in place of its own."""
+    return run_digest(
+        caller_id=review.caller_id,
+        task=review.task,
+        skill=skill_of_workspace(review.caller.workspace_id, review.skill),
+        messages=review.messages if messages is None else messages,
+        draft=draft,
+    )
+
+
 def _own_digest(task: uuid.UUID) -> str:
     """Returns what stands for the request of a thread that goes on: the owner has seen it, so that it waits whatever
     else does."""
@@ -121,8 +129,8 @@ def review_add(
     `files` are a line for each file that came along. Raises ValidationError when more is said than an owner would read.
     """
     with transaction.atomic():
-        rows = Review.objects.select_for_update(of=("self",)).select_related("caller")
-        review = rows.select_related("caller", "draft").filter(task=task, caller_id=caller_id).first()
+        rows = Review.objects.select_for_update(of=("self",)).select_related("caller", "draft")
+        review = rows.filter(task=task, caller_id=caller_id).first()
         if review is None or review.state != State.PENDING:
             return False
         said = sum(len(entry["text"]) for entry in review.talk)
@@ -130,15 +138,12 @@ def review_add(
             raise ValidationError("The owner has enough to read. Wait until they have decided.")
         text = "\n".join([text, *(f"[file: {line}]" for line in files)]).strip()
         messages = [*review.messages, dict(message)]
-        skill = skill_of_workspace(review.caller.workspace_id, review.skill)
         Review.objects.filter(pk=review.pk).update(
             messages=messages,
             covers=F("covers") + 1,
             files=[*review.files, *files],
             talk=[*review.talk, talk_entry("caller", text)],
-            digest=run_digest(
-                caller_id=review.caller_id, task=task, skill=skill, messages=messages, draft=review.draft
-            ),
+            digest=review_digest(review, review.draft, messages),
         )
     return True
 
@@ -163,8 +168,7 @@ def talk_entry(speaker: str, text: str) -> dict[str, str]:
 def review_ask_again(*, review: Review, note: str) -> bool:
     """Puts an approved request before the owner again: what would run is not what they approved. Returns whether it
     was approved. The digest is made anew."""
-    skill = skill_of_workspace(review.caller.workspace_id, review.skill)
-    digest = run_digest(caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages)
+    digest = review_digest(review, None)
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state=State.APPROVED).update(
             state=State.PENDING,
