@@ -26,6 +26,8 @@ pytestmark = pytest.mark.xdist_group("embedded")
 
 PROJECT = Path(__file__).resolve().parents[2]
 ROOT = os.geteuid() == 0
+GONE = (FileNotFoundError, ProcessLookupError)
+"""What /proc says of a process that ended while we looked: a server's own helpers come and go."""
 HOLDER = """
 import sys
 from pathlib import Path
@@ -78,6 +80,15 @@ def server_pids(where: Places) -> list[int]:
     return [*orphans.find(where.postgres, "postgres"), *orphans.find(where.valkey, "valkey-server")]
 
 
+def users(pids: list[int]) -> set[int]:
+    """Who those of the processes are run by that are still there."""
+    found = set()
+    for pid in pids:
+        with suppress(*GONE):
+            found.add(Path(f"/proc/{pid}").stat().st_uid)
+    return found
+
+
 @contextmanager
 def holder(var: Path, durability: str = "fast") -> Generator[subprocess.Popen[bytes], None, None]:
     """Another process inside `running(var)`; closing its stdin makes it leave."""
@@ -124,12 +135,11 @@ def listening_inodes() -> set[str]:
 
 def socket_inodes(pid: int) -> set[str]:
     found = set()
-    with suppress(FileNotFoundError):  # a connection's process may end while we look
+    with suppress(*GONE):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
-            target = os.readlink(entry)
-            if target.startswith("socket:["):
-                found.add(target[8:-1])
-    return found
+            with suppress(*GONE):
+                found.add(os.readlink(entry))
+    return {target[8:-1] for target in found if target.startswith("socket:[")}
 
 
 @pytest.mark.parametrize("name", ["with space, comma, 100% and 'quotes\"", "x" * 120], ids=["odd", "long"])
@@ -337,7 +347,7 @@ def test_root_runs_servers_as_another_user_and_touches_no_parent(folder: Path) -
     try:
         with embedded.running(var, durable=False) as urls:
             leave_a_mark(urls)
-            assert {Path(f"/proc/{pid}").stat().st_uid for pid in server_pids(where)} == {where.account.uid}
+            assert users(server_pids(where)) == {where.account.uid}
         assert {parent: parent.stat().st_mode for parent in before} == before
         closed.chmod(0o755)  # data that is elsewhere is found there still
         with embedded.running(var, durable=False) as urls, connect(urls) as connection:
