@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django.fixtures import Settings
 
 from a2a_server.models import Artifact, PushConfig, Task, TaskEvent, TaskState
+from tests.conftest import hashed
 from trust.models import (
     AuditEntry,
     Caller,
@@ -52,12 +52,6 @@ OWNED = {
 def admin_url(model: type[Any], page: str, *args: Any) -> str:
     """Returns the address of a page of a table's screen."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
-
-
-@pytest.fixture(autouse=True)
-def _quick_passwords(settings: Settings) -> None:
-    """The cast's passwords are hashed for every test."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @dataclass(frozen=True)
@@ -244,7 +238,7 @@ def review(task: Task) -> Review:
 @pytest.fixture
 def staff_without_workspace(db: None) -> User:
     """May log in, and owns nothing."""
-    return User.objects.create_user("sven", password="sven-password", is_staff=True)
+    return User.objects.create(username="sven", password=hashed("sven-password"), is_staff=True)
 
 
 LoginAs = Callable[[User], Client]
