@@ -6,28 +6,25 @@ address is looked at: it is imported then, and not when Django starts.
 """
 
 import re
-import threading
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.core.exceptions import ValidationError
 
 from volcanic.redaction import redact
+from volcanic.text import cut
 
 if TYPE_CHECKING:
     from apprise import AppriseAsset
     from apprise.plugins import NotifyBase
 
 MAX_CHANNELS = 10
+MAX_SHOWN = 200
 MAX_ERROR = 300
-# Texts on their way at a time, with those of channels that hang.
-MAX_SENDING = 64
 UNKNOWN = "A channel that is no longer known"
 
 # Options by which some plugins read a file of this machine.
 _FILES = ("keyfile", "subfile", "pgp_key", "pgp_privkey")
-_sending = threading.BoundedSemaphore(MAX_SENDING)
 
 
 def channel_lines(text: str | None) -> list[str]:
@@ -53,16 +50,18 @@ def channels_check(text: str) -> list[str]:
 
 def channel_shown(url: str) -> str:
     """Returns how a channel is shown: the service, and the host or account as far as Apprise takes it for public.
-    Paths and options are left out, as they can hold tokens too."""
+    Paths and options are left out, as they can hold tokens too; of an odd address, everything but the service is."""
     plugin = _plugin(url)
     if plugin is None:
         return UNKNOWN
-    masked = urlsplit(plugin.url(privacy=True))  # type: ignore[no-untyped-call]
-    return f"{plugin.service_name} ({masked.scheme}://{masked.netloc.rpartition('@')[2]})"[:200]
+    public = _public(plugin)
+    host = f" ({public.scheme}://{public.netloc})" if public else ""
+    return cut(f"{plugin.service_name}{host}", MAX_SHOWN)
 
 
 def channel_send(url: str, title: str, text: str) -> str:
-    """Sends a text to one channel, however long that takes. Returns what went wrong, "" if nothing did."""
+    """Sends a text to one channel, however long that takes: see channel_process.py. Returns what went wrong, "" if
+    nothing did."""
     from apprise import Apprise, NotifyFormat
 
     plugin = _plugin(url)
@@ -76,30 +75,6 @@ def channel_send(url: str, title: str, text: str) -> str:
         return ""
     said = "; ".join(entry.message for entry in result.logs())
     return _safe(said, url) or "The service did not take it."
-
-
-def channel_send_aside(url: str, title: str, text: str) -> "Future[str]":
-    """Sends a text in a thread of its own, and returns the future of what `channel_send` returns.
-
-    Whoever waits for it stops when they like: sockets have time limits, but a service that sends a byte now and then
-    passes them all. A thread of a pool would be lost to others for so long.
-    """
-    future: Future[str] = Future()
-    if not _sending.acquire(blocking=False):
-        future.set_result("Too much is being sent at the moment.")
-        return future
-
-    def run() -> None:
-        future.set_running_or_notify_cancel()  # from here on nobody cancels it: giving up waiting is all they can
-        try:
-            future.set_result(channel_send(url, title, text))
-        except BaseException as error:  # noqa: BLE001  told to whoever waits
-            future.set_exception(RuntimeError(type(error).__name__))
-        finally:
-            _sending.release()
-
-    threading.Thread(target=run, name="channel", daemon=True).start()
-    return future
 
 
 def _asset() -> "AppriseAsset":
@@ -143,7 +118,19 @@ def _problem(url: str) -> str:
         return "this address is incomplete, or needs software that is not installed here."
     if any(parsed.get(name) for name in _FILES) or _has_attachment(plugin):
         return "an option of this address names a file."
+    if _public(plugin) is None:
+        return "a part of this address can't be right: a bracket, or a character that only looks like another."
     return ""
+
+
+def _public(plugin: "NotifyBase") -> SplitResult | None:
+    """Returns the scheme and the host or account that can be shown, None where they can't be told from the rest: what a
+    plugin puts together of an odd address can be no address any more."""
+    try:
+        masked = urlsplit(plugin.url(privacy=True))  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001  a hundred plugins, and all other channels go on without this one
+        return None
+    return SplitResult(masked.scheme, masked.netloc.rpartition("@")[2], "", "", "")
 
 
 def _has_attachment(plugin: "NotifyBase") -> bool:
@@ -154,8 +141,10 @@ def _has_attachment(plugin: "NotifyBase") -> bool:
 
 def _safe(said: str, url: str) -> str:
     """Returns what Apprise said without pieces of the address, which can be a token wherever they stand."""
-    shown = urlsplit(channel_shown(url).rpartition("(")[2].rstrip(")"))
+    plugin = _plugin(url)
+    public = _public(plugin) if plugin else None
+    shown = {public.scheme, public.hostname or ""} if public else set()
     pieces = {piece for whole in (url, unquote(url)) for piece in re.split(r"[/?&=:@,#\s]+", whole) if len(piece) > 3}
-    for piece in sorted(pieces - {shown.scheme, shown.hostname or ""}, key=len, reverse=True):
+    for piece in sorted(pieces - shown, key=len, reverse=True):
         said = said.replace(piece, "…")
-    return redact(" ".join(said.split()))[:MAX_ERROR]
+    return cut(redact(" ".join(said.split())), MAX_ERROR)

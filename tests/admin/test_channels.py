@@ -1,13 +1,16 @@
 """The owner's channels in the admin: secrets go in and never come out, and a test is really sent."""
 
+from typing import Any
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from tests.admin.conftest import Rows, admin_url
-from tests.product import free_port
 from tests.receiver import Receiver
+from tests.volcanic.channel_servers import closed_port
+from volcanic.admin import workspaces
 from volcanic.models import NotificationDelivery, Workspace
 from volcanic.services import workspace_set_channels
 
@@ -45,9 +48,13 @@ def test_channels_go_in_and_are_shown_masked(as_owner: Client, rows: Rows) -> No
 def test_a_wrong_address_changes_nothing(as_owner: Client, rows: Rows) -> None:
     workspace_set_channels(workspace=rows.workspace, text=SECRET)
     url = admin_url(Workspace, "change", rows.workspace.pk)
-    answer = as_owner.post(url, _form(new_channels="ntfy://topic\nsyslog://"))
-    assert answer.status_code == 200
-    assert "Line 2: this channel shows something on the server itself" in answer.content.decode()
+    for wrong, problem in (
+        ("syslog://", "this channel shows something on the server itself"),
+        ("discord://[::1]/abcdefghijklmnopqrstuvwx", "a part of this address can"),
+    ):
+        answer = as_owner.post(url, _form(new_channels=f"ntfy://topic\n{wrong}"))
+        assert answer.status_code == 200
+        assert f"Line 2: {problem}" in answer.content.decode()
     rows.workspace.refresh_from_db()
     assert rows.workspace.notify_urls == SECRET
 
@@ -59,10 +66,9 @@ def test_a_superuser_makes_a_workspace_with_channels(as_superuser: Client, rows:
 
 
 def test_a_test_is_sent_to_each(as_owner: Client, rows: Rows, other_rows: Rows) -> None:
-    port = free_port()
     button = reverse("admin:volcanic_workspace_send_test", args=[rows.workspace.pk])
     assert "Send a test" not in _page(as_owner, rows)
-    with Receiver() as receiver:
+    with Receiver() as receiver, closed_port() as port:
         up = receiver.url.replace("http", "json", 1)
         workspace_set_channels(workspace=rows.workspace, text=f"{up}/SECRET-PATH\njson://127.0.0.1:{port}/SECRET-PATH")
         assert "Send a test" in _page(as_owner, rows)
@@ -77,11 +83,14 @@ def test_a_test_is_sent_to_each(as_owner: Client, rows: Rows, other_rows: Rows) 
 
 
 def test_deliveries_are_shown_without_addresses_and_tried_again(
-    as_owner: Client, rows: Rows, other_rows: Rows, monkeypatch: pytest.MonkeyPatch
+    as_owner: Client,
+    rows: Rows,
+    other_rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     sent: list[int] = []
     monkeypatch.setattr("volcanic.deliveries.publish", lambda _task, delivery_id: sent.append(delivery_id))
-    monkeypatch.setattr("django.db.transaction.on_commit", lambda function: function())
     NotificationDelivery.objects.update(state="failed", attempts=27, last_error="answered 503")
     for page in (
         admin_url(NotificationDelivery, "changelist"),
@@ -92,8 +101,31 @@ def test_deliveries_are_shown_without_addresses_and_tried_again(
         assert "answered 503" in text
         assert "SECRET-PATH" not in text
     chosen = {"action": "try_again", "_selected_action": [rows.delivery.pk, other_rows.delivery.pk]}
-    as_owner.post(admin_url(NotificationDelivery, "changelist"), chosen)
+    with django_capture_on_commit_callbacks(execute=True):
+        as_owner.post(admin_url(NotificationDelivery, "changelist"), chosen)
     rows.delivery.refresh_from_db()
     other_rows.delivery.refresh_from_db()
     assert (rows.delivery.state, rows.delivery.attempts, sent) == ("pending", 0, [rows.delivery.pk])
     assert other_rows.delivery.state == "failed"
+    # Now it is pending, and may be on its way: it is left alone.
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = as_owner.post(admin_url(NotificationDelivery, "changelist"), chosen, follow=True)
+    assert "Left as they are: 1. Only what was given up is tried again" in answer.content.decode()
+    assert len(sent) == 1
+
+
+def test_one_test_at_a_time(as_owner: Client, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+
+    async def send(url: str, title: str, text: str, *, seconds: float) -> str:
+        sent.append(url)
+        return ""
+
+    monkeypatch.setattr(workspaces, "channel_send_apart", send)
+    workspace_set_channels(workspace=rows.workspace, text=SECRET)
+    button = reverse("admin:volcanic_workspace_send_test", args=[rows.workspace.pk])
+    with workspaces._testing:
+        assert "being tried already" in as_owner.post(button, follow=True).content.decode()
+    assert sent == []
+    assert "delivered." in as_owner.post(button, follow=True).content.decode()
+    assert sent == [SECRET]

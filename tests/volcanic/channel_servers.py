@@ -1,6 +1,10 @@
-"""A mail server that notifications really go to. For HTTP there is tests.receiver."""
+"""Servers that notifications really go to, or try to. For HTTP that works there is tests.receiver."""
 
 import email
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from email.policy import default
 from types import TracebackType
@@ -9,7 +13,63 @@ from typing import Any, cast
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from tests.product import free_port
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A TCP port that nothing listens on. It is held, so that no other process of the suite gets it meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+class Dripper:
+    """An HTTP server that sends one byte of its answer now and then, for ever.
+
+    `connected` is set once somebody asked for something, and `left` once somebody who did is gone.
+    """
+
+    def __init__(self) -> None:
+        self.connected = threading.Event()
+        self.left = threading.Event()
+        self._over = threading.Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._drip, args=[client], daemon=True).start()
+
+    def _drip(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.recv(1)
+            self.connected.set()
+            client.sendall(b"HTTP/1.1 200 OK\r\nX-Drip: ")
+            while not self._over.wait(0.05):
+                client.sendall(b"x")
+        self.left.set()
+
+    def __enter__(self) -> "Dripper":
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, traceback: TracebackType | None) -> None:
+        self._over.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class _BoundController(Controller):
+    """Serves on a port that it holds from the beginning on."""
+
+    def __init__(self, handler: Any) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        super().__init__(handler, hostname="127.0.0.1", port=self._socket.getsockname()[1])
+
+    def _create_server(self) -> Any:
+        return self.loop.create_server(self._factory_invoker, sock=self._socket)
 
 
 class MailServer:
@@ -17,7 +77,7 @@ class MailServer:
 
     def __init__(self) -> None:
         self.received: list[EmailMessage] = []
-        self._controller = Controller(self, hostname="127.0.0.1", port=free_port())
+        self._controller = _BoundController(self)
 
     @property
     def url(self) -> str:

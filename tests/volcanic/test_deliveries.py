@@ -1,20 +1,29 @@
 """Texts on their way to channels: who sends them, when it is tried again, and that none waits for another."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
 import time_machine
 from django.utils import timezone
 
-from tests.product import Product, free_port
+from tests.product import Product
 from tests.receiver import Receiver
-from tests.volcanic.channel_servers import MailServer
+from tests.volcanic.channel_servers import Dripper, MailServer, closed_port
 from tests.waiting import wait_for
 from volcanic import deliveries
 from volcanic.db import run_db
-from volcanic.deliveries import LEASE_SECONDS, RETRY_SECONDS, deliver, deliveries_sweep, delivery_retry
+from volcanic.deliveries import (
+    LEASE_SECONDS,
+    MAX_SENDING,
+    MAX_SENDING_OF_WORKSPACE,
+    RETRY_SECONDS,
+    deliver,
+    deliveries_sweep,
+    delivery_retry,
+)
+from volcanic.lines import Lines
 from volcanic.models import NotificationDelivery, Turn, Workspace
 from volcanic.services import notification_create, workspace_set_channels
 from volcanic.tasks import tell
@@ -69,12 +78,15 @@ async def test_two_at_once_send_once(make: Make) -> None:
         row = await run_db(make, _json(receiver))
         await asyncio.gather(*[deliver(row.pk) for _ in range(8)])
     assert len(receiver.received) == 1
+    # Neither do two processes.
+    row = await run_db(make, "json://192.0.2.1")
+    claims = await asyncio.gather(*[run_db(deliveries._claim, row.pk) for _ in range(8)])
+    assert len([claim for claim in claims if claim]) == 1
 
 
 async def test_a_channel_that_is_down_is_tried_again(make: Make) -> None:
-    port = free_port()
-    row = await run_db(make, f"json://127.0.0.1:{port}/hooks/SECRET-PATH")
-    with time_machine.travel(timezone.now(), tick=False) as clock:
+    with closed_port() as port, time_machine.travel(timezone.now(), tick=False) as clock:
+        row = await run_db(make, f"json://127.0.0.1:{port}/hooks/SECRET-PATH")
         await deliver(row.pk)
         after = await _row(row)
         assert (after.state, after.attempts) == ("pending", 1)
@@ -90,9 +102,9 @@ async def test_a_channel_that_is_down_is_tried_again(make: Make) -> None:
 
 async def test_a_day_later_it_is_given_up(make: Make, published: list[int], caplog: pytest.LogCaptureFixture) -> None:
     assert 23 * 3600 < sum(RETRY_SECONDS) <= 24 * 3600
-    row = await run_db(make, f"json://o:secret-word@127.0.0.1:{free_port()}/hooks/SECRET-PATH")
-    await NotificationDelivery.objects.filter(pk=row.pk).aupdate(attempts=len(RETRY_SECONDS) - 1)
-    with time_machine.travel(timezone.now(), tick=False) as clock:
+    with closed_port() as port, time_machine.travel(timezone.now(), tick=False) as clock:
+        row = await run_db(make, f"json://o:secret-word@127.0.0.1:{port}/hooks/SECRET-PATH")
+        await NotificationDelivery.objects.filter(pk=row.pk).aupdate(attempts=len(RETRY_SECONDS) - 1)
         await deliver(row.pk)
         assert (await _row(row)).state == "pending"
         clock.shift(3600)
@@ -109,28 +121,129 @@ async def test_a_day_later_it_is_given_up(make: Make, published: list[int], capl
     assert (after.state, after.attempts, published) == ("pending", 0, [row.pk])
 
 
-async def test_what_arrived_is_not_sent_again(make: Make, published: list[int]) -> None:
-    row = await run_db(make, "json://192.0.2.1")
-    await NotificationDelivery.objects.filter(pk=row.pk).aupdate(state="delivered")
-    assert not await run_db(delivery_retry, row)
+async def test_only_what_was_given_up_is_tried_again(make: Make, published: list[int]) -> None:
+    arrived, under_way = [await run_db(make, "json://192.0.2.1") for _ in range(2)]
+    await NotificationDelivery.objects.filter(pk=arrived.pk).aupdate(state="delivered")
+    claimed = await run_db(deliveries._claim, under_way.pk)
+    assert not await run_db(delivery_retry, arrived)
+    assert not await run_db(delivery_retry, under_way)
     assert published == []
+    # Nobody else takes it meanwhile, and how the try ends is written down.
+    assert claimed is not None
+    assert await run_db(deliveries._claim, under_way.pk) is None
+    await run_db(deliveries._note, claimed, "")
+    after = await _row(under_way)
+    assert (after.state, after.attempts) == ("delivered", 1)
 
 
-async def test_a_channel_that_hangs_holds_up_no_other(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+class Services:
+    """Stands in for the processes that send: what goes to an address with "hangs" in it hangs until `over` is set."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.hanging: list[str] = []
+        self.delivered: list[str] = []
+
+    async def send(self, url: str, title: str, text: str, *, seconds: float) -> str:
+        if "hangs" not in url:
+            self.delivered.append(text)
+            return ""
+        self.hanging.append(url)
+        await self.over.wait()
+        return f"No answer within {seconds:g} seconds."
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Services:
+    services = Services()
+    monkeypatch.setattr(deliveries, "channel_send_apart", services.send)
+    monkeypatch.setattr(deliveries, "_lines", Lines(in_all=MAX_SENDING, of_workspace=MAX_SENDING_OF_WORKSPACE))
+    return services
+
+
+def _fill(workspace: Workspace, channels: int, texts: int, kind: str) -> list[int]:
+    """Makes deliveries of each text to each channel, and returns them in that order."""
+    rows = [
+        NotificationDelivery(workspace=workspace, channel=f"{kind} {one}", url=f"json://{kind}/{one}", text=str(text))
+        for text in range(texts)
+        for one in range(channels)
+    ]
+    return [row.pk for row in NotificationDelivery.objects.bulk_create(rows)]
+
+
+async def _settle(tries: Sequence["asyncio.Task[None]"]) -> None:
+    """Waits until every try that has a place is hanging."""
+    while await NotificationDelivery.objects.filter(attempts=1, state="pending").acount() < MAX_SENDING_OF_WORKSPACE:
+        assert not all(one.done() for one in tries)
+        await asyncio.sleep(0.01)
+
+
+async def test_channels_that_hang_hold_up_nobody_else(
+    make: Make, services: Services, workspace: Workspace, other_workspace: Workspace
+) -> None:
+    ids = await run_db(_fill, other_workspace, 10, 8, "hangs")
+    tries = [asyncio.create_task(deliver(delivery_id)) for delivery_id in ids]
+    await _settle(tries)
+    urgent = await run_db(make, "json://answers")
+    await deliver(urgent.pk)
+    after = await _row(urgent)
+    assert (after.state, after.attempts, services.delivered) == ("delivered", 1, ["text"])
+    # One for each channel, a few for the workspace; what waits has had no try.
+    assert len(services.hanging) == len(set(services.hanging)) == MAX_SENDING_OF_WORKSPACE
+    rows = NotificationDelivery.objects.filter(workspace=other_workspace)
+    assert await rows.filter(attempts=0, last_error="").acount() == 80 - MAX_SENDING_OF_WORKSPACE
+    services.over.set()
+    await asyncio.gather(*tries)
+    # Once for each channel: what is behind a failure waits for the sweep.
+    assert sorted(services.hanging) == [f"json://hangs/{one}" for one in range(10)]
+    assert await rows.filter(attempts=1, last_error="No answer within 30 seconds.").acount() == 10
+    assert await rows.filter(attempts=0, last_error="").acount() == 70
+
+
+async def test_channels_that_are_down_leave_places_to_their_own_workspace(
+    make: Make, services: Services, workspace: Workspace
+) -> None:
+    ids = await run_db(_fill, workspace, 10, 2, "hangs")
+    services.over.set()
+    await asyncio.gather(*map(deliver, ids[:10]))
+    services.over.clear()
+    services.hanging.clear()
+    tries = [asyncio.create_task(deliver(delivery_id)) for delivery_id in ids[10:]]
+    while len(services.hanging) < MAX_SENDING_OF_WORKSPACE // 2:
+        await asyncio.sleep(0.01)
+    urgent = await run_db(make, "json://answers")
+    await deliver(urgent.pk)
+    assert (await _row(urgent)).state == "delivered"
+    assert len(services.hanging) == MAX_SENDING_OF_WORKSPACE // 2
+    services.over.set()
+    await asyncio.gather(*tries)
+
+
+async def test_a_line_is_worked_off_in_order(transactional_db: None, services: Services, workspace: Workspace) -> None:
+    ids = await run_db(_fill, workspace, 1, 5, "answers")
+    await deliver(ids[0])
+    assert services.delivered == ["0", "1", "2", "3", "4"]
+    assert await NotificationDelivery.objects.filter(state="delivered", attempts=1).acount() == 5
+
+
+async def test_one_message_for_each_line(
+    transactional_db: None, published: list[int], workspace: Workspace, other_workspace: Workspace
+) -> None:
+    first = await run_db(_fill, workspace, 3, 4, "hangs")
+    second = await run_db(_fill, other_workspace, 1, 2, "hangs")
+    soon = timezone.now() - timedelta(minutes=1)
+    await NotificationDelivery.objects.filter(pk=first[3]).aupdate(next_try_at=soon)
+    assert await run_db(deliveries_sweep) == 4
+    assert published == [first[3], first[1], first[2], second[0]]
+
+
+async def test_who_drips_is_given_up_in_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries, "TIMEOUT_SECONDS", 1.0)
-    loop = asyncio.get_running_loop()
-    with Receiver(lambda _request, _number: None) as mute, Receiver() as receiver:
-        hanging = [await run_db(make, _json(mute, "?rto=60")) for _ in range(20)]
-        quick = await run_db(make, _json(receiver))
-        began = loop.time()
-        tries = [asyncio.ensure_future(deliver(row.pk)) for row in hanging]
-        await deliver(quick.pk)
-        assert loop.time() - began < 1.0
-        assert len(receiver.received) == 1
-        await asyncio.gather(*tries)
-    for row in hanging:
-        after = await _row(row)
-        assert (after.state, after.last_error) == ("pending", "No answer within 1 seconds.")
+    with Dripper() as dripper:
+        row = await run_db(make, f"json://127.0.0.1:{dripper.port}/SECRET-PATH?rto=60")
+        await deliver(row.pk)
+    after = await _row(row)
+    assert (after.state, after.attempts, after.last_error) == ("pending", 1, "No answer within 1 seconds.")
 
 
 async def test_what_a_dead_process_left_is_found(make: Make, published: list[int]) -> None:
@@ -171,8 +284,8 @@ def test_the_running_product_sends(transactional_db: None, product: Product, wor
     """From a notification to mail and HTTP, through beat's task, Celery's messages and the worker's loop; a channel
     that is down is no hindrance."""
     product.revive()
-    with MailServer() as mail, Receiver() as receiver:
-        channels = [f"json://127.0.0.1:{free_port()}/SECRET-PATH", mail.url, _json(receiver)]
+    with MailServer() as mail, Receiver() as receiver, closed_port() as closed:
+        channels = [f"json://127.0.0.1:{closed}/SECRET-PATH", mail.url, _json(receiver)]
         workspace_set_channels(workspace=workspace, text="\n".join(channels))
         notification_create(workspace_id=workspace.pk, session_id=None, text="Hello.", caller="bot")
         tell.delay()

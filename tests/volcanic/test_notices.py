@@ -165,6 +165,18 @@ def test_each_channel_gets_its_own_delivery(leave: Leave, workspace: Workspace, 
 
 
 @pytest.mark.django_db(transaction=True)
+def test_an_odd_channel_keeps_nothing_from_the_owner(leave: Leave, workspace: Workspace) -> None:
+    # It was taken before such addresses were refused.
+    odd = "discord://[::1]/abcdefghijklmnopqrstuvwx"
+    Workspace.objects.filter(pk=workspace.pk).update(notify_urls=f"{odd}\njson://192.0.2.1")
+    leave("one")
+    assert notifications_tell() == 1
+    assert _told() == ["one"]
+    channels = NotificationDelivery.objects.order_by("id").values_list("channel", flat=True)
+    assert list(channels) == ["Discord", "JSON (json://192.0.2.1)"]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_two_at_once_tell_once(leave: Leave, workspace: Workspace) -> None:
     workspace_set_channels(workspace=workspace, text="json://192.0.2.1")
     rounds = 20

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.deliveries import delivery_retry
 from volcanic.models import NotificationDelivery
+from volcanic.text import cut
 
 LABELS: dict[str, str | None] = {
     NotificationDelivery.State.PENDING: "info",
@@ -49,7 +50,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     @display(description="Text")
     def line(self, obj: NotificationDelivery) -> str:
         """The beginning of the text."""
-        return obj.text if len(obj.text) <= 80 else f"{obj.text[:79]}…"
+        return cut(obj.text, 80)
 
     @display(description="State", ordering="state", label=LABELS)
     def shown_state(self, obj: NotificationDelivery) -> tuple[str, str]:
@@ -73,5 +74,10 @@ class NotificationDeliveryAdmin(OwnedAdmin):
 
     @admin.action(description="Try again", permissions=["view"])
     def try_again(self, request: HttpRequest, deliveries: QuerySet[NotificationDelivery]) -> None:
-        """Tries at once what did not arrive, from the first try on."""
-        self.change_each(request, deliveries, "Being tried again", delivery_retry)
+        """Tries at once what was given up, from the first try on. All else is left alone, which is said."""
+        failed = NotificationDelivery.State.FAILED
+        others = deliveries.exclude(state=failed).count()
+        self.change_each(request, deliveries.filter(state=failed), "Being tried again", delivery_retry)
+        if others:
+            said = "Only what was given up is tried again: what is pending is tried by itself, and may be on its way."
+            messages.warning(request, f"Left as they are: {others}. {said}")
