@@ -25,7 +25,7 @@ from trust.forms import CallerAddForm, CallerForm, GrantForm, RotateForm
 from trust.limits import COLUMNS
 from trust.models import Caller, CallerKey, Grant, Level, Skill
 from trust.selectors import audit_of_caller, skills_of_workspace
-from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display
 from volcanic.admin.dashboard import Card, capped_count, register_card
 
 LEVEL_LABELS: dict[str, str | None] = {
@@ -96,18 +96,15 @@ class CallerAdmin(CallerActions):
         """What it may have done at once."""
         return ", ".join(sorted(grant.skill.slug for grant in obj.grants.all())) or "—"
 
-    @display(description="Last seen", ordering="last_interaction_at")
-    def seen(self, obj: Caller) -> str:
-        """When it last asked for something."""
-        return moment(obj.last_interaction_at)
-
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """Adds a caller. A second click on Save finds the name taken."""
         try:
             return super().add_view(request, form_url, extra_context)
-        except (ValidationError, IntegrityError):
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+        except IntegrityError:
             messages.error(request, "There is a caller of that name already. Rotate its key if you have not seen it.")
-            return redirect("admin:trust_caller_changelist")
+        return redirect("admin:trust_caller_changelist")
 
     def save_model(self, request: HttpRequest, obj: Caller, form: Any, change: bool) -> None:
         """Makes a caller with its key and grants; of an existing one, writes what was changed."""
@@ -119,14 +116,15 @@ class CallerAdmin(CallerActions):
             obj.pk, obj._state.adding = made.pk, False
             request.new_caller_key = key  # type: ignore[attr-defined]  # for response_add
             return
-        changed = set(form.changed_data)
+        changed, reason = set(form.changed_data), form.cleaned_data["reason"]
         if "enabled" in changed:
-            services.caller_set_enabled(caller=obj, enabled=obj.enabled, reason=form.cleaned_data["reason"])
+            services.caller_set_enabled(caller=obj, enabled=obj.enabled, reason=reason)
         if limits := changed & set(COLUMNS):
             services.caller_set_limits(caller=obj, **{name: getattr(obj, name) for name in limits})
-        if changed & {"level", "note"}:
-            reason = form.cleaned_data["reason"] if "level" in changed else ""
-            services.caller_update(caller=obj, level=Level(obj.level), note=obj.note, reason=reason)
+        if "level" in changed:
+            services.caller_set_level(caller=obj, level=Level(obj.level), reason=reason)
+        if "note" in changed and (now := services.caller_lock(caller_id=obj.pk)):
+            services.caller_update(caller=obj, level=Level(now.level), note=obj.note)
 
     def response_add(self, request: HttpRequest, obj: Caller, post_url_continue: str | None = None) -> HttpResponse:
         """Shows the new key in the answer itself: a redirect would have to carry it somewhere."""

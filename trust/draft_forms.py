@@ -10,6 +10,7 @@ from unfold.widgets import (
 )
 
 from trust.skill_forms import LinesField, as_before, tool_choices
+from trust.text_forms import TextField
 
 MAX_WORDS = 2000
 # As many, and as long, as a skill can have.
@@ -20,16 +21,6 @@ class VersionForm(forms.Form):
     """Which version of the draft was shown: a decision counts for that one only."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
-
-
-class TextField(forms.CharField):
-    """Text of several lines, with line ends as everywhere else: browsers send carriage returns along."""
-
-    widget = UnfoldAdminTextareaWidget
-
-    def to_python(self, value: Any) -> Any:
-        """Returns the text."""
-        return str(super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class DraftForm(VersionForm):

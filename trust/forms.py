@@ -13,6 +13,7 @@ from unfold.widgets import (
 
 from trust.limits import DEFAULTS
 from trust.models import Caller, Grant, Skill
+from volcanic.admin.forms import ShownForm
 
 if TYPE_CHECKING:
     CallerModelForm = forms.ModelForm[Caller]
@@ -21,7 +22,7 @@ else:
     CallerModelForm = GrantModelForm = forms.ModelForm
 
 
-class CallerForm(CallerModelForm):
+class CallerForm(ShownForm):
     """A caller as it is."""
 
     reason = forms.CharField(

@@ -1,48 +1,27 @@
 """Forms of the owner's decisions. What may be decided, and with which text, is the services' to say."""
 
-from typing import Any
-
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from trust.models import Observation
+from trust.services import DECISIONS
+from trust.text_forms import TextField
 
 
-class TextForm(forms.Form):
-    """The owner's words."""
-
-    text = forms.CharField(
-        required=False,
-        strip=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 3, "class": "volcanic-words"}),
-        label="Your text",
-    )
-
-    def clean_text(self) -> str:
-        """Returns the text with line ends as everywhere else: browsers send carriage returns along."""
-        text: str = self.cleaned_data["text"]
-        return text.replace("\r\n", "\n")
+def _words(label: str, help_text: str = "") -> TextField:
+    # What was typed into one request must not come up in another when the browser restores the page.
+    widget = UnfoldAdminTextareaWidget({"rows": 3, "class": "volcanic-words", "autocomplete": "off"})
+    return TextField(required=False, strip=False, widget=widget, label=label, help_text=help_text)
 
 
-class DecisionForm(TextForm):
-    """A decision, the words that go with it, and the digest of what was shown."""
+class DecisionForm(forms.Form):
+    """A decision, the owner's words that go with it, and the digest of what was shown."""
 
-    decision = forms.ChoiceField(choices=Observation.Decision.choices, widget=forms.HiddenInput)
+    text = _words("Your text")
+    decision = forms.ChoiceField(choices=[(one.value, one.label) for one in DECISIONS], widget=forms.HiddenInput)
     digest = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # What was typed into another request must not come up in this one when the browser restores the page.
-        self.fields["text"].widget.attrs["autocomplete"] = "off"
 
-
-class DeclineForm(TextForm):
+class DeclineForm(forms.Form):
     """The reason that several callers are told."""
 
-    text = forms.CharField(
-        required=False,
-        strip=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 3, "class": "volcanic-words"}),
-        label="Reason",
-        help_text="Each caller is told it. May stay empty.",
-    )
+    text = _words("Reason", "Each caller is told it. May stay empty.")

@@ -19,9 +19,10 @@ from django.utils.html import format_html, format_html_join
 from trust import services
 from trust.errors import ReviewChangedError, ReviewError
 from trust.learning.services import observations_reverse
-from trust.models import Observation, Review
+from trust.models import CallerKey, Observation, Review
+from trust.outcomes import outcome
 from trust.review_forms import DecisionForm, DeclineForm
-from trust.review_pages import STATE_LABELS, keep_unsent, outcome, shown, take_unsent
+from trust.review_pages import STATE_LABELS, keep_unsent, shown, take_unsent
 from volcanic.admin.base import CHOICES, OwnedAdmin, OwnRelatedFilter, display, is_owner, moment, task_url
 from volcanic.admin.dashboard import Card, Section, capped_count, register_card, register_section
 
@@ -54,7 +55,7 @@ class ReviewAdmin(OwnedAdmin):
     ordering = (_PENDING_FIRST, "-id")
     sortable_by = ()
     actions = ("decline",)
-    fieldsets = (("Details", {"fields": ("context_id", "task", "key", "digest"), "classes": ("collapse",)}),)
+    fieldsets = (("Details", {"fields": ("context_id", "task", "shown_keys", "digest"), "classes": ("collapse",)}),)
     change_form_outer_before_template = "admin/trust/review/page.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -88,6 +89,11 @@ class ReviewAdmin(OwnedAdmin):
     def ends(self, obj: Review) -> str | None:
         """When it ends unanswered, while it waits."""
         return moment(obj.expires_at) if obj.state in (State.PENDING, State.ASKED) else None
+
+    @display(description="Came with", empty_value="—")
+    def shown_keys(self, obj: Review) -> str | None:
+        """The keys of its messages, as far as they are kept."""
+        return ", ".join(str(key) for key in CallerKey.objects.filter(pk__in=obj.keys).order_by("id")) or None
 
     def panels(self, request: HttpRequest, obj: Review) -> dict[str, Any]:
         """Returns what the page shows of the one row that was read: the digest in the form is that of what is shown."""

@@ -1,6 +1,6 @@
 """The form of an owner's skill. Every rule is in trust.services; here is only how a choice is written down."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -14,12 +14,9 @@ from unfold.widgets import (
 
 from trust.models import Skill
 from trust.services import skill_check
+from volcanic.admin.forms import ShownForm
 from volcanic.runtime import tools
-
-if TYPE_CHECKING:
-    SkillModelForm = forms.ModelForm[Skill]
-else:
-    SkillModelForm = forms.ModelForm
+from volcanic.text import one_line
 
 # What tools read and change, in an owner's words; a word that is not here stands for itself.
 _TOUCHED = {
@@ -48,11 +45,6 @@ def tool_choices() -> list[tuple[str, str]]:
     return sorted(labels.items())
 
 
-def one_line(text: str) -> str:
-    """Returns a text on one line."""
-    return " ".join(text.split())
-
-
 def as_before(lines: list[str], before: Any) -> list[str]:
     """Returns the lines; each that shows a text that was there before, of several lines maybe, as that text."""
     known = {one_line(str(text)): str(text) for text in before or ()}
@@ -78,7 +70,7 @@ class LinesField(forms.CharField):
         return bool(self.to_python(data) != [one_line(str(item)) for item in initial or ()])
 
 
-class SkillForm(SkillModelForm):
+class SkillForm(ShownForm):
     """A skill of a workspace."""
 
     tags = LinesField(required=False, help_text="One a line.")
@@ -131,7 +123,7 @@ class SkillForm(SkillModelForm):
 
     def clean(self) -> dict[str, Any]:
         """Tools are those of chat or chosen ones."""
-        data = super().clean() or self.cleaned_data
+        data = super().clean()
         if data.get("tools_of_chat"):
             if data.get("tools"):
                 self.add_error("tools", "Either the tools of chat, or only those chosen here.")

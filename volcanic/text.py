@@ -18,9 +18,10 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def one_line(text: str, most: int) -> str:
-    """Returns `text` on one line of at most so many characters, as `cut` does."""
-    return cut(" ".join(text.split()), most)
+def one_line(text: str, most: int | None = None) -> str:
+    """Returns `text` on one line; of at most `most` characters where that is given, as `cut` does."""
+    line = " ".join(text.split())
+    return line if most is None else cut(line, most)
 
 
 def clean_json(value: Any) -> Any:

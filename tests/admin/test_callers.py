@@ -70,6 +70,15 @@ def test_adding_a_taken_or_bad_name_shows_the_form_again(as_owner: Client, rows:
     assert Caller.objects.count() == 1
 
 
+def test_adding_tells_why_it_was_refused(as_owner: Client, rows: Rows) -> None:
+    """A name that is reserved is another matter than one that a second click finds taken."""
+    form = {"workspace": rows.workspace.pk, "level": "observe"}
+    page = as_owner.post(_url("add"), {**form, "name": "a2a"}, follow=True).content.decode()
+    assert "&#x27;a2a&#x27; is taken: the assistant keeps files of its own under that name." in page
+    assert "There is a caller of that name already" not in page
+    assert Caller.objects.count() == 1
+
+
 def test_adding_takes_own_workspaces_and_skills_only(as_owner: Client, rows: Rows, other_rows: Rows) -> None:
     assert "Select a valid choice" in _add(as_owner, rows, workspace=other_rows.workspace.pk)
     assert "Select a valid choice" in _add(as_owner, rows, skills=[other_rows.skill.pk])

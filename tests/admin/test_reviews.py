@@ -68,6 +68,7 @@ def test_a_review_is_shown_with_everything_that_a_decision_needs(as_owner: Clien
         files=["plan.pdf (application/pdf)"],
         talk=[talk_entry("owner", "When?"), talk_entry("caller", "On Monday.")],
         note="The assistant could not sum it up.",
+        keys=[rows.key.pk],
         summary="Wants a train booked.",
         suggestion="approve.",
     )
@@ -77,6 +78,7 @@ def test_a_review_is_shown_with_everything_that_a_decision_needs(as_owner: Clien
         "Observe",
         "asked 7 times since",
         "book the train\nto Bern",
+        str(rows.key),
         "plan.pdf (application/pdf)",
         "When?",
         "On Monday.",
@@ -155,7 +157,8 @@ def test_the_next_one_comes_up(as_owner: Client, rows: Rows, task: Task, review:
 def test_a_text_that_is_missing(decision: str, missing: str, as_owner: Client, task: Task, review: Review) -> None:
     assert missing in _post(as_owner, review, decision, "  ").content.decode()
     assert _state(task) == TaskState.AUTH_REQUIRED
-    assert "Choose one of the buttons." in _post(as_owner, review, "burn").content.decode()
+    for no_button in ("burn", "unlike"):
+        assert "Choose one of the buttons." in _post(as_owner, review, no_button).content.decode()
     review.refresh_from_db()
     assert review.state == "pending"
 

@@ -124,8 +124,9 @@ def test_what_is_refused(stranger: Keyed, task: Task, review: Review) -> None:
         _run("review", ident, "reply")
     with pytest.raises(CommandError, match="There is no review 0"):
         _run("review", "0", "approve")
-    with pytest.raises(CommandError, match="invalid choice"):
-        _run("review", ident, "burn")
+    for decision in ("burn", "unlike"):  # the latter is said of what was done
+        with pytest.raises(CommandError, match="invalid choice"):
+            _run("review", ident, decision)
     with pytest.raises(CommandError, match="has changed since"):
         _run("review", ident, "approve", "--digest", "another")
     message = {"messageId": "2", "role": "ROLE_USER", "parts": [{"text": "and more"}]}

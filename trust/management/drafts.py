@@ -1,13 +1,10 @@
 """What the commands of learning tell of drafts."""
 
-from datetime import datetime
 from typing import Any
-
-from django.utils import timezone
 
 from trust.draft_pages import evidence_of
 from trust.models import SkillDraft
-from volcanic.management.printing import indented, one_line
+from volcanic.management.printing import indented, iso, one_line
 
 
 def listed(draft: SkillDraft) -> dict[str, Any]:
@@ -38,7 +35,7 @@ def lines(facts: dict[str, Any]) -> str:
 def told(draft: SkillDraft) -> dict[str, Any]:
     """Returns everything about a draft, with the decisions that it rests on."""
     evidence = [
-        {"id": one.pk, "at": _iso(one.created_at), "request": one.request, "words": one.reply or one.edits}
+        {"id": one.pk, "at": iso(one.created_at), "request": one.request, "words": one.reply or one.edits}
         for one in evidence_of(draft)
     ]
     return {
@@ -53,10 +50,10 @@ def told(draft: SkillDraft) -> dict[str, Any]:
         "evidence": evidence,
         "note": draft.note,
         "preview_problem": draft.preview_problem if draft.previewed_at else "",
-        "previewed": _iso(draft.previewed_at),
+        "previewed": iso(draft.previewed_at),
         "decision_text": draft.decision_text,
         "decided_by": draft.decided_by,
-        "decided": _iso(draft.decided_at),
+        "decided": iso(draft.decided_at),
         "skill": draft.skill.slug if draft.skill else None,
     }
 
@@ -90,7 +87,3 @@ def _tried(facts: dict[str, Any]) -> str:
         return "not tried yet"
     answer = facts["preview"] or facts["preview_problem"] or "It had nothing to say."
     return f"tried on the last request, having only looked; nothing was sent:\n{indented(answer)}"
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else timezone.localtime(time).isoformat(timespec="seconds")

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from volcanic.admin.base import SuperuserAdmin
+from volcanic.admin.forms import ShownForm
 from volcanic.models import Workspace
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ for model in (User, Group, AccessAttempt, AccessLog, AccessFailureLog):
         admin.site.unregister(model)
 
 
+class OwnUserForm(ShownForm, UserChangeForm):  # type: ignore[misc]
+    """A user as they are."""
+
+
 @admin.register(User)
 class OwnUserAdmin(SuperuserAdmin, UserScreen):
     """People. An owner is a staff user with a workspace; permissions and groups play no part in it."""
 
-    form = UserChangeForm
+    form = OwnUserForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")

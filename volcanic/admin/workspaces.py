@@ -1,8 +1,10 @@
 """Workspaces: what the agent card says, where the folder is, and where notifications go."""
 
+import asyncio
 import logging
-from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Sequence
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -16,22 +18,23 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from volcanic.acting import current
 from volcanic.admin.base import OwnedAdmin, display, is_superuser
-from volcanic.channels import channel_lines, channel_send_aside, channel_shown, channels_check
+from volcanic.admin.forms import ShownForm
+from volcanic.channel_process import channel_send_apart
+from volcanic.channels import channel_lines, channel_shown, channels_check
+from volcanic.loop import run_on_loop
 from volcanic.models import Workspace
 from volcanic.services import workspace_create, workspace_set_channels
-
-if TYPE_CHECKING:
-    _WorkspaceForm = forms.ModelForm[Workspace]
-else:
-    _WorkspaceForm = forms.ModelForm
 
 logger = logging.getLogger(__name__)
 
 TEST_SECONDS = 15.0
+TEST_TEXT = "This is a test. Your assistant reaches you here."
 CHANNELS, REMOVE = "new_channels", "remove_channels"
+# Held by the one test that is under way: each of its channels is a process of its own meanwhile.
+_testing = threading.Lock()
 
 
-class WorkspaceForm(_WorkspaceForm):
+class WorkspaceForm(ShownForm):
     """A workspace. Its channels hold tokens and passwords: they go in here and never come out again."""
 
     new_channels = forms.CharField(
@@ -112,19 +115,22 @@ class WorkspaceAdmin(OwnedAdmin):
 
     def _send_test(self, request: HttpRequest, workspace: Workspace) -> HttpResponse:
         """Sends a text to each channel, all at once, and shows what became of each within TEST_SECONDS."""
-        title = workspace.card_name or settings.CARD_NAME
-        sending = [
-            (channel_shown(url), channel_send_aside(url, title, "This is a test. Your assistant reaches you here."))
-            for url in channel_lines(workspace.notify_urls)
-        ]
-        wait([future for _, future in sending], timeout=TEST_SECONDS)
-        for shown, future in sending:
-            error = _outcome(future)
+        back = redirect("admin:volcanic_workspace_change", workspace.pk)
+        urls = channel_lines(workspace.notify_urls)
+        if not _testing.acquire(blocking=False):
+            messages.error(request, "Channels are being tried already. Try again in a few seconds.")
+            return back
+        try:
+            trying = _try_all(urls, workspace.card_name or settings.CARD_NAME)
+            errors = run_on_loop(trying)
+        finally:
+            _testing.release()
+        for url, error in zip(urls, errors, strict=True):
             tell = messages.error if error else messages.success
-            tell(request, f"{shown}: {error or 'delivered.'}")
-        logger.info("%s tried %s channels of workspace %s", current().name, len(sending), workspace.pk)
+            tell(request, f"{channel_shown(url)}: {error or 'delivered.'}")
+        logger.info("%s tried %s channels of workspace %s", current().name, len(urls), workspace.pk)
         self.log_change(request, workspace, "Sent a test.")
-        return redirect("admin:volcanic_workspace_change", workspace.pk)
+        return back
 
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
         """Makes a workspace with its folder; of an existing one, writes what was changed."""
@@ -138,11 +144,7 @@ class WorkspaceAdmin(OwnedAdmin):
             workspace_set_channels(workspace=obj, text=channels)
 
 
-def _outcome(future: "Future[str]") -> str:
-    """Returns what went wrong with a text that was sent, "" if nothing did."""
-    try:
-        return future.result(timeout=0)
-    except TimeoutError:
-        return f"no answer within {TEST_SECONDS:g} seconds."
-    except RuntimeError as error:
-        return f"sending failed: {error}."
+async def _try_all(urls: Sequence[str], title: str) -> list[str]:
+    """Sends a text to all channels. Returns what went wrong with each, "" if nothing did."""
+    sending = [channel_send_apart(url, title, TEST_TEXT, seconds=TEST_SECONDS) for url in urls]
+    return await asyncio.gather(*sending)

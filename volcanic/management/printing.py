@@ -1,4 +1,13 @@
-"""What commands print of texts that others wrote: nothing in them moves a terminal's cursor."""
+"""What commands print: times, and texts that others wrote, in which nothing moves a terminal's cursor."""
+
+from datetime import datetime
+
+from django.utils import timezone
+
+
+def iso(time: datetime | None) -> str | None:
+    """Returns a time as people here read it, to the second; None for none."""
+    return None if time is None else timezone.localtime(time).isoformat(timespec="seconds")
 
 
 def one_line(text: str) -> str:

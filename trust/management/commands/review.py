@@ -8,8 +8,8 @@ from django.core.management.base import CommandError
 
 from trust.errors import ReviewError
 from trust.models import Observation, Review
-from trust.review_pages import outcome
-from trust.services import review_decide
+from trust.outcomes import outcome
+from trust.services import DECISIONS, review_decide
 from volcanic.management.shell import ShellCommand
 
 
@@ -19,7 +19,7 @@ class Command(ShellCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds ID, the decision and the options."""
         parser.add_argument("id", type=int)
-        parser.add_argument("decision", choices=Observation.Decision.values)
+        parser.add_argument("decision", choices=[decision.value for decision in DECISIONS])
         parser.add_argument("--text", default="", help="an instruction, the reply, the question or the reason")
         parser.add_argument("--digest", help="of what was shown; default: of the request as it is now")
 

@@ -2,14 +2,11 @@
 
 import json
 from argparse import ArgumentParser
-from datetime import datetime
 from typing import Any
-
-from django.utils import timezone
 
 from trust.models import Review
 from volcanic.management.arguments import add_workspace_argument, workspace_from
-from volcanic.management.printing import one_line
+from volcanic.management.printing import iso, one_line
 from volcanic.management.shell import ShellCommand
 
 
@@ -45,8 +42,8 @@ def _facts(review: Review) -> dict[str, Any]:
         "summary": review.summary,
         "suggestion": review.suggestion,
         "request": review.request,
-        "created": _iso(review.created_at),
-        "expires": _iso(review.expires_at),
+        "created": iso(review.created_at),
+        "expires": iso(review.expires_at),
         "digest": review.digest,
         "draft": review.draft_id,
     }
@@ -63,7 +60,3 @@ def _lines(facts: dict[str, Any]) -> str:
             *([f"    `grant` approves draft {facts['draft']}: such requests, not all"] if facts["draft"] else []),
         ]
     )
-
-
-def _iso(time: datetime) -> str:
-    return timezone.localtime(time).isoformat(timespec="seconds")

@@ -2,19 +2,18 @@
 
 import json
 from argparse import ArgumentParser
-from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from trust.models import Caller, Level, Skill
 from trust.selectors import audit_of_caller, reviews_waiting
 from trust.services import caller_set_level, grant_add, grant_revoke
 from volcanic.management.arguments import add_workspace_argument, workspace_from
+from volcanic.management.printing import iso, one_line
 from volcanic.management.shell import ShellCommand
 
 HISTORY = 10
@@ -74,13 +73,13 @@ def _facts(caller: Caller) -> dict[str, Any]:
         "level": str(caller.level),
         "enabled": caller.enabled,
         "grants": [{"skill": slug, "level": level} for slug, level in grants],
-        "first_seen": _iso(caller.first_seen_at),
-        "last_interaction": _iso(caller.last_interaction_at),
+        "first_seen": iso(caller.first_seen_at),
+        "last_interaction": iso(caller.last_interaction_at),
         "interactions": caller.interaction_count,
         "reviews_waiting": reviews_waiting(caller_id=caller.pk),
         "history": [
             {
-                "at": _iso(entry.at),
+                "at": iso(entry.at),
                 "actor": entry.actor,
                 "action": entry.action,
                 "subject": entry.subject,
@@ -104,10 +103,6 @@ def _text(facts: dict[str, Any]) -> str:
     ]
     for one in facts["history"]:
         words = f"  {one['at']}  {one['actor']}  {one['action']} {one['subject']}".rstrip()
-        reason = " ".join(one["reason"].split())
+        reason = one_line(one["reason"])
         lines.append(f"{words}  — {reason}" if reason else words)
     return "\n".join(lines)
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else timezone.localtime(time).isoformat(timespec="seconds")
