@@ -30,7 +30,8 @@ class Door:
         source = address_of(scope.get("client"), headers)
         credential = "".join(envelope.values("x-api-key")) or envelope.bearer
         digest = key_digest(credential) if credential else ""
-        if digest and (wait := self._strangers.wait(source, digest)):
+        counted_by = self._counted_by(source, digest, envelope)
+        if digest and (wait := self._strangers.wait(counted_by, digest)):
             self._note(source, "too-many-wrong-keys", envelope)
             raise FaultError(responses.rate_limited("Too many wrong keys came from your address.", wait))
         try:
@@ -40,13 +41,20 @@ class Door:
             if refusal.temporary:
                 raise FaultError(responses.UNAVAILABLE) from None
             if digest:
-                self._strangers.note_bad(source, digest)
+                self._strangers.note_bad(counted_by, digest)
             raise FaultError(responses.UNAUTHENTICATED) from None
         if digest:
             self._strangers.note_good(digest)
         if caller.key_id is not None and caller.key_use_is_stale:
             await run_db(key_note_use, key_id=caller.key_id)
         return caller
+
+    def _counted_by(self, source: str, digest: str, envelope: Envelope) -> str:
+        """Returns what wrong credentials are counted by: the address. Where too many came from it, whoever an issuer
+        vouches for is counted by itself: its token may be a fresh one, which nobody has seen here yet."""
+        if digest and self._strangers.wait(source, digest) and (known := self._resolver.vouched(envelope)):
+            return key_digest(f"{known.issuer!r} {known.agent_id!r}")
+        return source
 
     def _note(self, source: str, reason: str, envelope: Envelope) -> None:
         network = ":" in envelope.peer and "." not in envelope.peer

@@ -136,8 +136,8 @@ async def _take_shared(shared: MovingWindowRateLimiter, item: RateLimitItemPerMi
 class StrangerLimiter:
     """Counts wrong keys by the address they come from, in this process.
 
-    Over the limit a wrong key is refused without a look at the database. A key that was good a while ago is looked up
-    all the same: whoever shares an address with a stranger is not shut out with it.
+    Over the limit a key is refused without a look at the database. One that was good in this process a while ago is
+    looked up all the same: whoever shares an address with a stranger is not shut out with it.
     """
 
     def __init__(self) -> None:

@@ -8,18 +8,25 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings as django_settings
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 from starlette.datastructures import Headers
 
+from a2a_server import limiting
+from a2a_server.door import Door
+from a2a_server.envelope import FaultError
 from a2a_server.limiting import Buckets, CallerLimiter, StrangerLimiter, address_of
 from a2a_server.models import Task
+from tests.a2a_server.test_door import Notes, scope_of
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
+from tests.trust.tokens import OTHER_RSA, entry, forged, token
+from trust.identity import IdentityRefused, VerifiedIdentity
 from trust.keys import key_digest
 from trust.limits import COLUMNS, DEFAULTS, Limits
 from trust.models import Caller
-from trust.selectors import caller_by_key_digest
+from trust.selectors import AuthenticatedCaller, caller_by_key_digest
 from trust.services import caller_set_limits
 
 SEND = {"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message()}}
@@ -41,6 +48,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     real = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
     return ahead
+
+
+@pytest.fixture
+def asked(limiter: CallerLimiter, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A line for each time that Redis was asked, with its address."""
+    asked: list[str] = []
+    connected = limiter._connected
+
+    def ask() -> Any:
+        asked.append(django_settings.REDIS_URL)
+        return connected()
+
+    monkeypatch.setattr(limiter, "_connected", ask)
+    return asked
 
 
 @pytest.fixture
@@ -146,28 +167,29 @@ async def test_no_limit_asks_nobody(limiter: CallerLimiter, monkeypatch: pytest.
 
 
 async def test_redis_away(
-    limiter: CallerLimiter, settings: Settings, clock: list[float], caplog: pytest.LogCaptureFixture
+    limiter: CallerLimiter, asked: list[str], settings: Settings, clock: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody is refused for it, nobody waits; the process counts by itself, says so once a minute, and tries again."""
+    """Nobody is refused for it; the process counts by itself, says so once a minute, and asks again after a while."""
     there, settings.REDIS_URL = settings.REDIS_URL, "unix:///nowhere/at-all.sock?db=0"
     caller = next(_ids)
-    started = time.perf_counter()
     assert [await limiter.take(caller, 3) for _ in range(4)] == [0, 0, 0, 20]
-    assert time.perf_counter() - started < 0.3
+    assert len(asked) == 1
     for _ in range(4):
         clock[0] += 6
         await limiter.take(next(_ids), 3)
+    assert len(asked) == 5
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
     settings.REDIS_URL = there
     await limiter.close()
-    assert await limiter.take(caller, 1) > 0  # still left alone
+    assert await limiter.take(caller, 1) > 0
+    assert len(asked) == 5  # still left alone
     clock[0] += 6
     assert await limiter.take(caller, 1) == 0  # asked again, where nothing is known of it
     assert await limiter.take(caller, 1) >= 59
 
 
-async def test_redis_that_hangs_costs_fifty_milliseconds(limiter: CallerLimiter, settings: Settings) -> None:
-    """Once; then it is left alone for some seconds."""
+async def test_redis_that_hangs_is_not_waited_for(limiter: CallerLimiter, asked: list[str], settings: Settings) -> None:
+    """It never answers, and everybody is served. It is asked once, then left alone for some seconds."""
     connections: list[Any] = []
 
     async def hang(reader: Any, writer: Any) -> None:
@@ -176,12 +198,11 @@ async def test_redis_that_hangs_costs_fifty_milliseconds(limiter: CallerLimiter,
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     settings.REDIS_URL = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
-    started = time.perf_counter()
     assert await limiter.take(next(_ids), 3) == 0
-    assert time.perf_counter() - started < 0.3
-    started = time.perf_counter()
+    limiter._away_until += 3600  # however slow this machine is
     assert [await limiter.take(next(_ids), 3) for _ in range(100)] == [0] * 100
-    assert time.perf_counter() - started < 0.05
+    assert asked == [settings.REDIS_URL]
+    assert limiting._TIMEOUT_SECONDS == 0.05
     await limiter.close()
     for writer in connections:
         writer.close()
@@ -219,6 +240,84 @@ def test_a_stranger_does_not_shut_its_neighbours_out(settings: Settings, clock: 
     for number in range(99):
         strangers.note_bad("1.2.3.4", f"bad {number}")
     assert strangers.wait("1.2.3.4", "bad") == 0
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The agents that the database was asked for: it knows all but those whose name begins with `unknown`."""
+    looked_up: list[str] = []
+
+    def caller_of(identity: VerifiedIdentity) -> AuthenticatedCaller:
+        looked_up.append(identity.agent_id)
+        if identity.agent_id.startswith("unknown"):
+            raise IdentityRefused("unknown-agent")
+        return AuthenticatedCaller(7, identity.agent_id, 1, None, False)
+
+    async def run(function: Any, *args: Any) -> Any:
+        return function(*args)
+
+    monkeypatch.setattr("trust.identity.resolve.caller_of", caller_of)
+    monkeypatch.setattr("trust.identity.resolve.run_db", run)
+    return looked_up
+
+
+@pytest.fixture
+async def beset(settings: Settings, looked_up: list[str]) -> Door:
+    """A door for tokens, at whose proxy somebody has tried as many wrong ones as may be."""
+    settings.BAD_KEYS_PER_MINUTE = 3
+    settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
+    settings.JWT_ISSUERS = [
+        entry(),
+        entry(issuer="https://other.example", keys=None, jwks_url="https://nowhere.example/"),
+    ]
+    door = Door()
+    door._refusals = Notes()  # type: ignore[assignment]
+    assert [await _status(door, forged({"alg": "RS256"}, jti=number)) for number in range(3)] == [401] * 3
+    return door
+
+
+async def _status(door: Door, credential: str) -> int:
+    """What somebody behind the proxy is answered; 200 for who is let in."""
+    scope = scope_of(authorization=f"Bearer {credential}")
+    try:
+        await door.admit(scope, Headers(scope=scope))
+    except FaultError as refused:
+        return refused.fault.status
+    return 200
+
+
+async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Door, looked_up: list[str]) -> None:
+    """Whatever is wrong is, and nothing is asked of anybody for it."""
+    assert await _status(beset, token(kid="rsa", jti="1")) == 200
+    assert await _status(beset, token(kid="rsa", jti="2")) == 200
+    assert looked_up == ["agent-1"] * 2
+    for wrong in (
+        "vk_a_key",
+        forged({"alg": "RS256", "kid": "rsa"}),
+        token(OTHER_RSA, kid="rsa"),
+        token(kid="no-such-key"),
+        token(kid="rsa", exp=1),
+        token(kid="rsa", iss="https://other.example"),  # its keys would have to be fetched
+    ):
+        assert await _status(beset, wrong) == 429
+    assert looked_up == ["agent-1"] * 2
+
+
+async def test_whom_an_issuer_vouches_for_is_counted_alone(beset: Door, looked_up: list[str]) -> None:
+    """One that is no caller has so many tries, with whatever tokens, and takes none from others."""
+    tries = [await _status(beset, token(kid="rsa", sub="unknown-bot", jti=str(number))) for number in range(6)]
+    assert tries == [401] * 3 + [429] * 3
+    assert looked_up == ["unknown-bot"] * 3
+    assert await _status(beset, token(kid="rsa", sub="unknown-other")) == 401
+    assert await _status(beset, token(kid="rsa")) == 200
+
+
+async def test_a_flood_asks_nothing(beset: Door, looked_up: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beset._resolver, "resolve", None)
+    for number in range(200):
+        assert await _status(beset, forged({"alg": "RS256", "kid": "rsa"}, b"x", jti=number)) == 429
+        assert await _status(beset, f"vk_{number}") == 429
+    assert looked_up == []
 
 
 @pytest.mark.parametrize(

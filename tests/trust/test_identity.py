@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 
 from tests.conftest import Keyed
-from tests.trust.tokens import bearer, token
+from tests.trust.tokens import UNSUPPORTED, bearer, entry, token
 from trust import refusals
 from trust.identity import Envelope, IdentityRefused, VerifiedIdentity
 from trust.identity.admission import caller_of, name_from
@@ -123,6 +123,14 @@ def test_names_in_production(settings: Settings) -> None:
     with pytest.raises(ImproperlyConfigured):
         Resolver()
     assert [error.id for error in checks.run_checks()] == ["trust.E001"]
+
+
+def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
+    """As an error of `manage.py check`, not by a traceback."""
+    settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
+    settings.JWT_ISSUERS = [entry(keys=[UNSUPPORTED])]
+    (error,) = checks.run_checks()
+    assert (error.id, "no public key" in error.msg) == ("trust.E001", True)
 
 
 @pytest.mark.parametrize(

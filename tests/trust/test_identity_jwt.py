@@ -11,14 +11,29 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
-from tests.trust.tokens import AUDIENCE, EC, ED, ISSUER, OTHER_RSA, RSA, bearer, entry, forged, jwk, pem, token
+from tests.trust.tokens import (
+    AUDIENCE,
+    EC,
+    ED,
+    ISSUER,
+    OTHER_RSA,
+    RSA,
+    UNSUPPORTED,
+    bearer,
+    entry,
+    forged,
+    jwk,
+    pem,
+    token,
+)
 from tests.volcanic.peers import Server, answer, serving
-from trust.identity import Envelope, IdentityRefused, VerifiedIdentity
+from trust.identity import Envelope, IdentityRefused, VerifiedIdentity, jwks
 from trust.identity.jwt import JwtVerifier
 
 SECRET = "a secret of more than thirty-two characters"
@@ -197,6 +212,8 @@ WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
         ([entry(keys=None, secret=SECRET, algorithms=["none"])], "algorithms may be"),
         ([entry(keys=["no pem"])], "no public key"),
         ([entry(keys=[PRIVATE])], "no public key"),
+        ([entry(keys=[UNSUPPORTED])], "no public key"),
+        ([entry(keys=[{"pem": UNSUPPORTED, "kid": "a"}])], "no public key"),
         ([entry(keys=[pem(WEAK)])], "no public key"),
         ([entry(keys=[{"kty": "oct", "k": "c2VjcmV0"}])], "no public key"),
         ([entry(keys=[jwk(RSA, use="enc")])], "no public key"),
@@ -226,12 +243,15 @@ class Provider:
         self.keys: list[Any] = [jwk(RSA, "one")]
         self.status = "200 OK"
         self.body: bytes | None = None
-        self.delay = 0.0
+        # Set when somebody asks; and cleared, nobody is answered.
+        self.asked, self.answering = asyncio.Event(), asyncio.Event()
+        self.answering.set()
         self.server = Server()
 
     async def handle(self, _request: bytes, writer: asyncio.StreamWriter) -> None:
         """Answers a request."""
-        await asyncio.sleep(self.delay)
+        self.asked.set()
+        await self.answering.wait()
         body = json.dumps({"keys": self.keys}).encode() if self.body is None else self.body
         writer.write(answer(body, status=self.status))
 
@@ -272,22 +292,48 @@ async def refused(verifier: JwtVerifier, text: str) -> IdentityRefused:
 
 async def test_keys_are_fetched_once(provider: Provider) -> None:
     """Fifty first calls at a time make one request, and later ones none."""
-    provider.delay = 0.05
+    provider.answering.clear()
     verifier, good = provider.verifier(), bearer(token(kid="one"))
-    assert all(await asyncio.gather(*(verifier.verify(good) for _ in range(50))))
+    calls = [asyncio.create_task(verifier.verify(good)) for _ in range(50)]
+    await provider.asked.wait()
+    assert not any(call.done() for call in calls)
+    provider.answering.set()
+    assert all(await asyncio.gather(*calls))
     assert await verifier.verify(good)
     assert provider.fetched == 1
 
 
 async def test_a_caller_that_goes_away_leaves_the_others_their_keys(provider: Provider) -> None:
-    provider.delay = 0.1
+    provider.answering.clear()
     verifier, good = provider.verifier(), bearer(token(kid="one"))
     first = asyncio.create_task(verifier.verify(good))
-    await asyncio.sleep(0.03)
+    await provider.asked.wait()
     second = asyncio.create_task(verifier.verify(good))
-    await asyncio.sleep(0.03)
+    await asyncio.sleep(0)  # it waits for the same answer now
     first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert not second.done()
+    provider.answering.set()
     assert await second
+    assert provider.fetched == 1
+
+
+async def test_who_is_vouched_for_by_the_keys_at_hand(provider: Provider, clock: list[float]) -> None:
+    """Nothing is fetched for it, whatever key a token names."""
+    verifier = provider.verifier()
+    assert verifier.vouched(bearer(token(kid="one"))) is None
+    assert provider.fetched == 0
+    await verifier.verify(bearer(token(kid="one")))
+    clock[0] += 3600
+    found = verifier.vouched(bearer(token(kid="one", jti="another")))
+    assert found is not None
+    assert (found.agent_id, found.issuer) == ("agent-1", ISSUER)
+    for no in (token(kid="two"), token(OTHER_RSA, kid="one"), token(kid="one", exp=NOW - 3600), "vk_key", "eyJ.a.b"):
+        assert verifier.vouched(bearer(no)) is None
+    assert verifier.vouched(bearer(token(kid="one", iss="https://other.example"))) is None
+    clock[0] += 86400
+    assert verifier.vouched(bearer(token(kid="one"))) is None
     assert provider.fetched == 1
 
 
@@ -357,3 +403,18 @@ async def test_a_set_with_other_keys_in_it(provider: Provider) -> None:
     assert await verifier.verify(bearer(token(ED, "EdDSA", kid="ed")))
     assert (await refused(verifier, token(OTHER_RSA, kid="enc"))).reason == "unknown-signing-key"
     assert (await refused(verifier, token(SECRET, "HS256", kid="oct"))).reason == "algorithm-not-allowed"
+
+
+async def test_a_set_with_a_key_that_the_library_does_not_support(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is passed over like any other that we can't use."""
+
+    def read(_jwk: Any) -> Any:
+        raise UnsupportedAlgorithm("not in this build")
+
+    monkeypatch.setitem(jwks._READERS, "OKP", read)
+    provider.keys = [jwk(ED, "ed"), *provider.keys]
+    verifier = provider.verifier()
+    assert await verifier.verify(bearer(token(kid="one")))
+    assert (await refused(verifier, token(ED, "EdDSA", kid="ed"))).reason == "unknown-signing-key"

@@ -37,6 +37,16 @@ def pem(key: Any) -> str:
     return text.decode()
 
 
+def _unsupported() -> str:
+    der = ED.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    body = base64.encodebytes(der.replace(bytes([0x2B, 0x65, 0x70]), bytes([0x2B, 0x65, 0x79]))).decode()
+    return f"-----BEGIN PUBLIC KEY-----\n{body}-----END PUBLIC KEY-----\n"
+
+
+UNSUPPORTED = _unsupported()
+"""The PEM of a public key of a kind that nobody knows: Ed25519's, by another number."""
+
+
 def token(key: Any = RSA, algorithm: str = "RS256", *, kid: str | None = None, **claims: Any) -> str:
     """Returns a token that is good for ISSUER and AUDIENCE; a claim given as None is left out."""
     now = int(time.time())

@@ -109,7 +109,8 @@ class IdentityVerifier(Protocol):
     """One way to tell who is calling. Made once for each web process, without arguments.
 
     A static method `schemes() -> dict[str, dict[str, Any]]` may tell what the agent card says of it, as A2A's security
-    schemes in JSON, by name.
+    schemes in JSON, by name. A method `vouched(envelope) -> VerifiedIdentity | None` may tell who it is where that
+    takes neither the database nor another server: such callers are let in from an address that tries wrong keys.
     """
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -65,7 +66,7 @@ def read_jwk(jwk: Any) -> Key:
         raise ValueError("kid and alg are texts")
     try:
         key: Any = reader(dict(jwk))
-    except (PyJWTError, TypeError, AttributeError) as error:
+    except (PyJWTError, UnsupportedAlgorithm, TypeError, AttributeError) as error:
         raise ValueError("the JWK can't be read") from error
     return Key(_strong(key), kid, algorithm)
 
@@ -73,7 +74,10 @@ def read_jwk(jwk: Any) -> Key:
 def read_pem(pem: str, kid: str | None = None) -> Key:
     """Reads a public key or a certificate. Raises ValueError for anything else."""
     data = pem.encode()
-    key = x509.load_pem_x509_certificate(data).public_key() if b"CERTIFICATE" in data else load_pem_public_key(data)
+    try:
+        key = x509.load_pem_x509_certificate(data).public_key() if b"CERTIFICATE" in data else load_pem_public_key(data)
+    except UnsupportedAlgorithm as error:
+        raise ValueError("this kind of key is not supported") from error
     return Key(_strong(key), kid)
 
 
@@ -111,13 +115,15 @@ class JwksCache:
         """Returns the key that a token names. Raises IdentityRefused (temporary) when there are no keys to look in."""
         if self._age() > self._max_age:
             await self._update()
+        if self.at_hand(kid, algorithm) is None:
+            await self._update()
+        return self.at_hand(kid, algorithm)
+
+    def at_hand(self, kid: str | None, algorithm: str) -> Key | None:
+        """Returns the key that a token names among those fetched before. Raises IdentityRefused as `find` does."""
         if self._age() > self._stale:
             raise IdentityRefused("keys-unavailable", temporary=True)
-        key = pick(self._keys, kid, algorithm)
-        if key is None:
-            await self._update()
-            key = pick(self._keys, kid, algorithm)
-        return key
+        return pick(self._keys, kid, algorithm)
 
     def _age(self) -> float:
         return time.monotonic() - self._fetched_at

@@ -52,17 +52,26 @@ class Issuer:
     keys: list[Key]
     jwks: JwksCache | None
 
-    async def key_for(self, header: Mapping[str, Any]) -> Any:
-        """Returns the key that a token's header names, among this issuer's. Raises IdentityRefused."""
-        algorithm, kid = header.get("alg"), header.get("kid")
-        if not isinstance(algorithm, str) or algorithm not in self.algorithms:
-            raise IdentityRefused("algorithm-not-allowed")
+    async def fetch_for(self, header: Mapping[str, Any]) -> None:
+        """Sees to it that the key that a token's header names is at hand, if there is one. Raises IdentityRefused."""
+        if self.jwks is not None:
+            await self.jwks.find(header.get("kid"), self._algorithm(header))
+
+    def key_for(self, header: Mapping[str, Any]) -> Any:
+        """Returns the key that a token's header names, of this issuer's that are at hand. Raises IdentityRefused."""
+        algorithm, kid = self._algorithm(header), header.get("kid")
         if self.secret is not None:
             return self.secret
-        key = await self.jwks.find(kid, algorithm) if self.jwks else pick(self.keys, kid, algorithm)
+        key = self.jwks.at_hand(kid, algorithm) if self.jwks else pick(self.keys, kid, algorithm)
         if key is None:
             raise IdentityRefused("unknown-signing-key")
         return key.key
+
+    def _algorithm(self, header: Mapping[str, Any]) -> str:
+        algorithm = header.get("alg")
+        if not isinstance(algorithm, str) or algorithm not in self.algorithms:
+            raise IdentityRefused("algorithm-not-allowed")
+        return algorithm
 
 
 def read_issuers(entries: Any) -> dict[str, Issuer]:
@@ -179,21 +188,19 @@ class JwtVerifier:
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
         """Returns whom a bearer token of one of our issuers is about; other tokens are not ours."""
-        token = envelope.bearer
-        if not looks_like_jwt(token):
-            return None
-        if len(token) > _LONGEST_TOKEN:
-            raise IdentityRefused("bad-token")
-        header, issuer = self._read_unverified(token)
+        token, header, issuer = self._read(envelope)
         if issuer is None:
             return None
-        key = await issuer.key_for(header)
-        claims = _decode(token, key, header["alg"], issuer)
-        agent_id, name = claims.get(issuer.agent_id_claim), claims.get(issuer.name_claim)
-        if not isinstance(agent_id, str) or not agent_id:
-            raise IdentityRefused("missing-claim")
-        display_name = name if isinstance(name, str) and name else agent_id
-        return VerifiedIdentity(agent_id, display_name, issuer.name, claims, workspace=issuer.workspace)
+        await issuer.fetch_for(header)
+        return _identity(token, header, issuer)
+
+    def vouched(self, envelope: Envelope) -> VerifiedIdentity | None:
+        """Returns the same by the keys that are at hand, None for a token that is not good by them."""
+        try:
+            token, header, issuer = self._read(envelope)
+            return None if issuer is None else _identity(token, header, issuer)
+        except IdentityRefused:
+            return None
 
     @staticmethod
     def schemes() -> dict[str, dict[str, Any]]:
@@ -207,14 +214,29 @@ class JwtVerifier:
             schemes[name] = {"openIdConnectSecurityScheme": {"openIdConnectUrl": url}}
         return schemes
 
-    def _read_unverified(self, token: str) -> tuple[dict[str, Any], Issuer | None]:
-        """The header, and the issuer that the token claims to be of, which only chooses the keys to try it with."""
+    def _read(self, envelope: Envelope) -> tuple[str, dict[str, Any], Issuer | None]:
+        """The bearer token, its header, and the issuer that it claims to be of, which only chooses the keys to try it
+        with; None where it is none of ours."""
+        token = envelope.bearer
+        if not looks_like_jwt(token):
+            return token, {}, None
+        if len(token) > _LONGEST_TOKEN:
+            raise IdentityRefused("bad-token")
         try:
             parts = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise IdentityRefused("bad-token") from None
         name = parts["payload"].get("iss")
-        return parts["header"], self._issuers.get(name) if isinstance(name, str) else None
+        return token, parts["header"], self._issuers.get(name) if isinstance(name, str) else None
+
+
+def _identity(token: str, header: dict[str, Any], issuer: Issuer) -> VerifiedIdentity:
+    claims = _decode(token, issuer.key_for(header), header["alg"], issuer)
+    agent_id, name = claims.get(issuer.agent_id_claim), claims.get(issuer.name_claim)
+    if not isinstance(agent_id, str) or not agent_id:
+        raise IdentityRefused("missing-claim")
+    display_name = name if isinstance(name, str) and name else agent_id
+    return VerifiedIdentity(agent_id, display_name, issuer.name, claims, workspace=issuer.workspace)
 
 
 def _decode(token: str, key: Any, algorithm: str, issuer: Issuer) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from trust.identity.admission import caller_of
-from trust.identity.base import Envelope, IdentityRefused, IdentityVerifier
+from trust.identity.base import Envelope, IdentityRefused, IdentityVerifier, VerifiedIdentity
 from trust.selectors import AuthenticatedCaller
 from volcanic.db import run_db
 
@@ -30,3 +30,12 @@ class Resolver:
                 return await run_db(caller_of, identity) if identity.caller is None else identity.caller
         offered = any(envelope.values(name) for name in ("x-api-key", "authorization"))
         raise IdentityRefused("unknown-credential" if offered else "no-credential")
+
+    def vouched(self, envelope: Envelope) -> VerifiedIdentity | None:
+        """Returns whom a credential is about, if a verifier can tell without asking the database or anybody else."""
+        for verifier in self._verifiers:
+            tell = getattr(verifier, "vouched", None)
+            identity: VerifiedIdentity | None = tell(envelope) if tell is not None else None
+            if identity is not None:
+                return identity
+        return None
