@@ -228,7 +228,7 @@ def _review(caller: Caller, key: CallerKey | None = None) -> Review:
     return Review.objects.create(
         caller=caller,
         task=uuid.uuid4(),
-        key=key,
+        keys=[] if key is None else [key.pk],
         skill="chat",
         level=Level.OBSERVE,
         request="x",
@@ -272,8 +272,9 @@ def test_what_waits_ends_with_its_caller(friend: Keyed, stranger: Keyed) -> None
         lambda entry: entry.delete(),
         lambda entry: connection.cursor().execute("UPDATE trust_auditentry SET actor = 'nobody'"),
         lambda entry: connection.cursor().execute("DELETE FROM trust_auditentry WHERE id = %s", [entry.pk]),
+        lambda entry: connection.cursor().execute("TRUNCATE trust_auditentry"),
     ],
-    ids=["update", "delete", "save", "delete one", "raw update", "raw delete"],
+    ids=["update", "delete", "save", "delete one", "raw update", "raw delete", "truncate"],
 )
 def test_the_database_lets_no_line_change(friend: Keyed, change: Callable[[AuditEntry], object]) -> None:
     audit("test.done", caller=friend.caller, reason="as it was")

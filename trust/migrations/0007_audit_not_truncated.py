@@ -1,0 +1,19 @@
+from django.db import migrations
+
+# The function is that of 0004, which refuses to change or delete a line: emptying the table fires no row's trigger.
+NEVER_EMPTIED = """
+CREATE TRIGGER trust_auditentry_never_emptied BEFORE TRUNCATE ON trust_auditentry
+    FOR EACH STATEMENT EXECUTE FUNCTION trust_auditentry_refuse();
+"""
+EMPTIED = "DROP TRIGGER trust_auditentry_never_emptied ON trust_auditentry"
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('trust', '0006_what_was_shown'),
+    ]
+
+    operations = [
+        migrations.RunSQL(NEVER_EMPTIED, EMPTIED),
+    ]
