@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -19,14 +19,18 @@ from django.db import connection
 from tests.waiting import wait_for
 
 START_SECONDS = 60
+_reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Returns a TCP port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Returns a TCP port that nothing listens on. Until this process ends the system gives it to nobody else: it is
+    bound, and left to whoever asks for it by number with SO_REUSEADDR, as servers do."""
+    reserving = socket.socket()
+    reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserving.bind(("127.0.0.1", 0))
+    _reserved.append(reserving)
+    port: int = reserving.getsockname()[1]
+    return port
 
 
 class Product:
@@ -67,14 +71,14 @@ class Product:
     def start_web(self) -> None:
         """Starts the web process and returns when it answers."""
         self._spawn("web", "uvicorn", "volcanic.asgi:application", "--port", str(self.port), "--log-level", "warning")
-        wait_for(self._web_answers, START_SECONDS)
+        self._wait_for("web", self._web_answers)
 
     def start_worker(self) -> None:
         """Starts the worker and returns when it is ready."""
         (self.folder / "worker.log").write_bytes(b"")
         options = "-P threads -c 8 -l INFO -Q turns,watches,push,default --without-gossip --without-mingle"
         self._spawn("worker", "celery", "-A", "volcanic", "worker", *options.split(" "), "--without-heartbeat")
-        wait_for(lambda: b" ready." in (self.folder / "worker.log").read_bytes(), START_SECONDS)
+        self._wait_for("worker", lambda: " ready." in self.log("worker"))
 
     def _spawn(self, name: str, module: str, *arguments: str) -> None:
         with open(self.folder / f"{name}.log", "ab") as log:
@@ -82,9 +86,16 @@ class Product:
                 [sys.executable, "-m", module, *arguments], env=self.environment, stdout=log, stderr=log
             )
 
+    def _wait_for(self, name: str, ready: Callable[[], bool]) -> None:
+        """Returns when a process is ready. Fails with what it logged: at once when it has ended."""
+        try:
+            wait_for(lambda: ready() or not self.runs(name), START_SECONDS)
+            assert self.runs(name), f"the {name} process ended"
+        except AssertionError as error:
+            error.add_note(self.log(name))
+            raise
+
     def _web_answers(self) -> bool:
-        if self._processes["web"].poll() is not None:
-            raise AssertionError(f"the web process ended:\n{self.log('web')}")
         try:
             return httpx.get(f"{self.url}/healthz").status_code == 200
         except httpx.TransportError:
@@ -117,10 +128,11 @@ class Product:
         sweep.delay()
 
     def stop(self) -> None:
-        """Stops both processes."""
-        for process in self._processes.values():
-            process.kill()
-            process.wait(10)
+        """Stops both processes, the one even if the other does not end."""
+        with ExitStack() as ends:
+            for process in self._processes.values():
+                process.kill()
+                ends.callback(process.wait, 10)
 
     @contextmanager
     def api(self, key: str) -> Iterator["Api"]:

@@ -89,7 +89,8 @@ async def test_nothing_of_the_environment_leaks(inbound: ToolContext, monkeypatc
     assert "leak-0815" not in answer
     assert "SECRET_KEY" not in answer
     assert "DATABASE_URL" not in answer
-    assert await bash(inbound, "cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c .") in ("4", "5", "6")
+    names = (await bash(inbound, "tr '\\0' '\\n' < /proc/$PPID/environ | cut -d= -f1")).split()
+    assert sorted(names) == sorted(sandbox_module.ENVIRONMENT)
 
 
 @isolated
@@ -273,10 +274,8 @@ async def test_scratch_space_is_bounded(inbound: ToolContext) -> None:
 @isolated
 async def test_sleeping_past_the_limit(inbound: ToolContext, settings: Settings, marked: str) -> None:
     settings.BASH_TIMEOUT_SECONDS = 1
-    began = time.monotonic()
     answer = await bash(inbound, f"echo begun; sleep {marked}")
     assert answer == "begun\n(The command was stopped: it took longer than 1 seconds.)"
-    assert time.monotonic() - began < 5
     assert not _running(marked)
 
 
@@ -294,23 +293,20 @@ async def test_the_turns_end_is_a_limit_too(caller_context: MakeContext, marked:
     "start", ["sleep {} &", "setsid nohup sleep {} > /dev/null 2>&1 &", "(trap '' TERM HUP; sleep {} & disown) &"]
 )
 async def test_nothing_outlives_the_command(inbound: ToolContext, marked: str, start: str) -> None:
-    began = time.monotonic()
     assert await bash(inbound, f"{start.format(marked)} echo done") == "done"
-    assert time.monotonic() - began < 4
-    wait_for(lambda: not _running(marked), 2)
+    wait_for(lambda: not _running(marked))
 
 
 @isolated
-async def test_nothing_outlives_the_turn(folder: Path, inbound: ToolContext, marked: str) -> None:
+async def test_nothing_outlives_the_turn(folder: Path, inbound: ToolContext, settings: Settings, marked: str) -> None:
     """A turn that is canceled kills its command at once."""
+    settings.BASH_TIMEOUT_SECONDS = 100_000  # nothing else ends it
     command = f"touch notes/begun; setsid sleep {marked} & sleep {marked}"
     running = asyncio.create_task(bash(inbound, command))
     await asyncio.to_thread(wait_for, lambda: (folder / "notes/begun").exists() and _running(marked))
-    began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - began < 2
     assert not _running(marked)
 
 

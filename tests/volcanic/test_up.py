@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.product import free_port
 from tests.waiting import wait_for
 from volcanic import embedded
 from volcanic.supervisor import launch
@@ -21,12 +22,6 @@ pytestmark = pytest.mark.xdist_group("embedded")
 
 PROJECT = Path(__file__).resolve().parents[2]
 NAMES = ("database", "worker", "beat", "web")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Product:
