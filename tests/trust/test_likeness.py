@@ -10,76 +10,66 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trust.learning import likeness
+from trust.learning import likeness, reading
 from trust.learning.likeness import MAX_CHARS, OTHER_ACT, alike, groups, similarity
+from trust.learning.matching import fits
 
 DATA = Path(__file__).parent / "data"
 
 
 class Pair(TypedDict):
-    """Two requests, and whether a person finds them alike. The rule was made with those of the half `dev` in view."""
+    """Two requests, and whether a person finds them alike."""
 
     id: str
-    half: str
-    topic: str
     alike: bool
-    close: bool
     first: str
     second: str
 
 
 class Figures(NamedTuple):
-    """How often the rule is right, and the pairs for which it isn't."""
+    """How many pairs are found that are alike, and which are taken for alike, or done alone, that aren't."""
 
-    precision: float
-    recall: float
+    found: int
+    of: int
     wrong: list[str]
-    missed: list[str]
+    done: list[str]
 
 
 def figures(pairs: Sequence[Pair]) -> Figures:
-    """Returns how much of what is called alike is alike, and how much of what is alike is called so."""
+    """Returns how often the rule is right."""
     called = [pair for pair in pairs if alike(pair["first"], pair["second"])]
-    right = sum(pair["alike"] for pair in called)
+    other = [pair for pair in pairs if not pair["alike"]]
     return Figures(
-        precision=right / len(called),
-        recall=right / sum(pair["alike"] for pair in pairs),
+        found=sum(pair["alike"] for pair in called),
+        of=sum(pair["alike"] for pair in pairs),
         wrong=[pair["id"] for pair in called if not pair["alike"]],
-        missed=[pair["id"] for pair in pairs if pair["alike"] and pair not in called],
+        done=[pair["id"] for pair in other if fits(pair["second"], [pair["first"]])],
     )
 
 
-PAIRS: list[Pair] = json.loads((DATA / "request_pairs.json").read_text("utf-8"))
-# Written after the rule, which wasn't changed for them.
-HELD_OUT: list[Pair] = json.loads((DATA / "request_pairs_heldout.json").read_text("utf-8"))
-TEXTS = sorted({text for pair in [*PAIRS, *HELD_OUT] for text in (pair["first"], pair["second"])})
+def _pairs(name: str) -> list[Pair]:
+    loaded: list[Pair] = json.loads((DATA / name).read_text("utf-8"))
+    return loaded
 
+
+# The rule was made with the first two in view. The third was written before this rule, and it wasn't changed for it.
 SETS = {
-    "dev": [pair for pair in PAIRS if pair["half"] == "dev"],
-    "test": [pair for pair in PAIRS if pair["half"] == "test"],
-    "all": PAIRS,
-    "held out": HELD_OUT,
+    "first": _pairs("request_pairs.json"),
+    "second": _pairs("request_pairs_heldout.json"),
+    "held out": _pairs("request_pairs_second.json"),
 }
+TEXTS = sorted({text for pairs in SETS.values() for pair in pairs for text in (pair["first"], pair["second"])})
 
 
 @pytest.mark.parametrize(
-    ("name", "recall"), [("dev", 13 / 15), ("test", 13 / 15), ("all", 26 / 30), ("held out", 7 / 10)]
+    ("name", "pairs", "of", "least"), [("first", 60, 30, 16), ("second", 20, 10, 5), ("held out", 66, 30, 23)]
 )
-def test_nothing_is_wrongly_alike_and_most_is_found(name: str, recall: float) -> None:
+def test_nothing_is_wrongly_alike_and_some_is_found(name: str, pairs: int, of: int, least: int) -> None:
+    """As docs/learning.md says."""
     measured = figures(SETS[name])
-    assert measured.wrong == []
-    assert measured.precision == 1.0
-    assert measured.recall >= recall, measured.missed
-
-
-def test_the_pairs_are_as_many_as_the_figures_say() -> None:
-    assert [(len(pairs), sum(pair["alike"] for pair in pairs)) for pairs in SETS.values()] == [
-        (30, 15),
-        (30, 15),
-        (60, 30),
-        (20, 10),
-    ]
-    assert sum(pair["close"] for pair in PAIRS) == 10
+    assert (measured.wrong, measured.done) == ([], [])
+    assert (len(SETS[name]), measured.of) == (pairs, of)
+    assert measured.found >= least
 
 
 @pytest.mark.parametrize(
@@ -128,6 +118,48 @@ def test_the_pairs_are_as_many_as_the_figures_say() -> None:
         ("Do you want to meet?", "Do you want me to meet?"),
         ("Add 5 to the balance", "Add -5 to the balance"),
         ("Please don\u2019t lock the door", "Please lock the door"),
+        # what happens to whom, in which direction
+        ("Transfer 50 euros from Savings to Checking", "Transfer 50 euros from Checking to Savings"),
+        ("Forward mails from a@x.com to b@y.com", "Forward mails from b@y.com to a@x.com"),
+        ("Introduce Anna to Bob", "Introduce Bob to Anna"),
+        ("Rename a.txt to b.txt", "Rename b.txt to a.txt"),
+        ("Remind Anna of Bob's talk", "Remind Bob of Anna's talk"),
+        # since when, until when, for how long
+        ("Cancel my meetings on Monday", "Cancel my meetings before Friday"),
+        ("Give Anna access until Monday", "Give Anna access from Friday"),
+        ("Give Anna access until Friday", "Give Anna access until 31 December 2099"),
+        ("Delete the logs since Monday", "Delete the logs until Monday"),
+        ("Delete the mails of Monday", "Delete the mails of the last 20 years"),
+        ("Cancel my meetings on Monday", "Cancel my meetings on Monday and Tuesday and next week"),
+        ("Show the meetings of last week", "Show the meetings of next week"),
+        ("Lösche die Mails bis Freitag", "Lösche die Mails ab Freitag"),
+        ("Rent a car for 2 days", "Rent a car for 300 days"),
+        ("Rent a car for 2 days", "Rent a car for 2 weeks"),
+        ("Keep it for 2h", "Keep it for 200h"),
+        ("Water the plants at 8:00", "Water the plants at 8:00 and 20:00"),
+        ("Wake me at 8:00", "Wake me at 3 am"),
+        ("If it rains tomorrow, cancel the meeting", "If it rains, cancel the meeting tomorrow"),
+        ("Cancel on Friday", "Cancel Friday"),
+        # how many, how much
+        ("Delete the last 3 mails", "Delete the last 3000 mails"),
+        ("Set the discount to 5 percent", "Set the discount to 100 percent"),
+        ("Turn the heating to 20", "Turn the heating to 0"),
+        ("Pay 20 euros to Anna", "Pay 20 dollars to Anna"),
+        ("Order 10² screws", "Order 102 screws"),
+        # which one, where to
+        ("Transfer 50 euros to account AB123", "Transfer 50 euros to account XY999"),
+        ("Pay invoice INV-12", "Pay invoice INV-9999"),
+        ('Publish the post titled "Spring"', 'Publish the post titled "We are insolvent"'),
+        ("Merge the pull request in acme/docs", "Merge the pull request in evil/api"),
+        ("Reply to Anna with Thanks", "Reply to Anna with Insults"),
+        ("Call 555-1234", "Call 555-1111"),
+        ("Share the numbers with us", "Share the numbers with US"),
+        # a question isn't the order
+        ("Delete the files?", "Delete the files."),
+        ("Have the files deleted?", "Have the files deleted."),
+        ("Is it possible to delete my account?", "Delete my account"),
+        # what a colon announces is no courtesy
+        ("Post this on the blog: thanks", "Post this on the blog: regards"),
         # other scripts
         ("明天下午3点可以见面吗", "明天下午3点可以取消吗"),
         ("Отмени встречу в 15:00", "Подтверди встречу в 15:00"),
@@ -145,13 +177,17 @@ def test_not_alike(first: str, second: str) -> None:
     ("first", "second"),
     [
         ("Can Vera meet on Friday, 10:00?", "Can Tom meet on Monday, 3 pm?"),
-        ("On Friday, can you meet?", "Can you meet on Tuesday the 3rd of May 2026?"),
+        ("Can you meet on Friday?", "Can you meet on Tuesday the 3rd of May 2026?"),
+        ("Is the hall free on Friday?", "Is the hall free tomorrow?"),
         ("Would you mind sending me the agenda?", "Send me the agenda, please. Thanks in advance!"),
-        ("Send me Anna's address", "Send me Tom\u2019s address"),
-        ("Please call Dr. Meyer on Friday", "Please call Dr. Okafor tomorrow"),
-        ("Remind me in 2 hours", "Remind me in 3 days"),
+        ("Is Anna's flight late?", "Is Tom\u2019s flight late?"),
+        ("Please remind Dr. Meyer on Friday", "Please remind Dr. Okafor tomorrow"),
+        ("Remind me in 2 hours", "Remind me in 3 hours"),
+        ("Pay 20 euros to Anna", "Please pay €35 to Anna"),
+        ("Build 4411 failed at 7:12.", "Build 4419 failed at 15:48"),
+        ("Please note that order 7781 is late.", "Please note that order 99 is late."),
         ("明天下午3点可以见面吗", "明天下午5点可以见面吗"),
-        ("Reserve a table for 2 at 19:00", "Please book the table for 4 at 8 pm"),
+        ("Reserve a table for 2 at 19:00", "Please book a table for 4 at 8 pm"),
     ],
 )
 def test_alike(first: str, second: str) -> None:
@@ -193,9 +229,21 @@ def test_groups_hold_every_text_once_and_only_such_as_are_alike(texts: list[str]
     found = groups(texts)
     assert sorted(place for group in found for place in group) == list(range(len(texts)))
     assert found == sorted(found)
-    group_of = {place: number for number, group in enumerate(found) for place in group}
-    for one, other in combinations(range(len(texts)), 2):
-        assert alike(texts[one], texts[other]) == (group_of[one] == group_of[other])
+    for number, group in enumerate(found):
+        assert all(alike(texts[one], texts[other]) for one, other in combinations(group, 2))
+        for earlier in found[:number]:
+            assert not all(alike(texts[group[0]], texts[one]) for one in earlier if one < group[0])
+
+
+# But for one that has no word of its own.
+@pytest.mark.parametrize("text", [text for text in TEXTS if text != "Where is Vera on Monday at 10?"])
+def test_no_slot_loses_what_it_says(text: str) -> None:
+    read = likeness.skeleton(text)
+    assert read is not None
+    assert all(slot.value for slot in read.slots)
+    assert sum(word.startswith("<") for word in read.words) == len(read.slots)
+    assert "" not in read.words
+    assert fits(text, [text])
 
 
 def test_groups_do_not_chain() -> None:
@@ -204,25 +252,29 @@ def test_groups_do_not_chain() -> None:
     assert min(neighbours) > similarity(texts[0], texts[2]) > 0
     assert groups([*texts, "Please lock the door at 23:30"]) == [[0, 5], [1], [2], [3], [4]]
     assert groups([]) == []
+    # The third is too many times the first.
+    assert groups([f"Order {count} pizzas" for count in (2, 6, 9, 3)]) == [[0, 1, 3], [2]]
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The number of tokens of each text that is looked into."""
     counts: list[int] = []
-    scan = likeness._scan
+    scan = reading.scan
 
-    def counting(text: str) -> Iterator[likeness._Token]:
+    def counting(text: str) -> Iterator[reading.Token]:
         counts.append(0)
         for token in scan(text):
             counts[-1] += 1
             yield token
 
-    monkeypatch.setattr(likeness, "_scan", counting)
-    return counts
+    monkeypatch.setattr(reading, "scan", counting)
+    likeness.skeleton.cache_clear()
+    yield counts
+    likeness.skeleton.cache_clear()
 
 
-@pytest.mark.parametrize("text", ["a ", "1.", "a@", "“a", "Bob ", "on Friday ", "ﷺ"])
+@pytest.mark.parametrize("text", ["a ", "1.", "a@", "“a", "Bob ", "on Friday ", "\u0958", "1 ", "a1-", "a.", "www."])
 def test_work_is_bounded_by_the_length_of_what_is_compared(text: str, scanned: list[int]) -> None:
     whole = (text * MAX_CHARS)[:MAX_CHARS]
     similarity(whole, "Cancel the call")
@@ -233,6 +285,7 @@ def test_work_is_bounded_by_the_length_of_what_is_compared(text: str, scanned: l
     assert scanned == []
 
 
-def test_groups_look_into_each_text_once(scanned: list[int]) -> None:
+def test_each_text_is_looked_into_once(scanned: list[int]) -> None:
     groups(TEXTS * 3)
-    assert len(scanned) == 3 * len(TEXTS)
+    fits(TEXTS[0], TEXTS)
+    assert len(scanned) == len(TEXTS)

@@ -1,6 +1,5 @@
 """A caller's observations, in groups that were asked alike and decided alike."""
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from pydantic import BaseModel
 
 from trust.learning.likeness import OTHER_ACT, alike, groups, similarity
 from trust.models import CHAT, Observation
-from volcanic.loop import get_loop
+from volcanic.loop import run_on_loop
 from volcanic.runtime.base import TurnFailedError, Writer
 
 logger = logging.getLogger(__name__)
@@ -51,13 +50,14 @@ def observations_of(caller_id: int) -> list[Observation]:
 def alike_groups(observations: Sequence[Observation], writer: Writer | None) -> list[list[Observation]]:
     """Returns the groups of at least ENOUGH that were asked and decided alike: approved, or replied to.
 
-    Only plain requests: what one for a named skill asks for is not in its words alone. Of a task the last decision
-    counts, and of requests that are alike those since the last one that was decided otherwise. `writer` is the model
-    that tells what is alike; None, or one that gives no usable answer, leaves it to the rule.
+    Only plain requests that were nothing but their words: what one for a named skill asks for is more than these, and
+    so is what came with files, or with more that was said before the owner decided. Of a task the last decision counts,
+    and of requests that are alike those since the last one that was decided otherwise. `writer` is the model that tells
+    what is alike; None, or one that gives no usable answer, leaves it to the rule.
     """
     last = {one.task: one for one in observations}
     standing = list(last.values())
-    plain = [one for one in standing if one.skill == CHAT]
+    plain = [one for one in standing if one.skill == CHAT and not one.has_more]
     found: list[list[Observation]] = []
     for decision in (Observation.Decision.APPROVE, Observation.Decision.REPLY):
         contrary = [one for one in standing if decided_alike(one) not in (decision.value, Observation.Decision.ASK)]
@@ -84,7 +84,7 @@ def _by_model(texts: Sequence[str], writer: Writer | None) -> list[list[int]] | 
     listed = "\n\n".join(f"Request {number}:\n{framed(text, mark)}" for number, text in enumerate(texts, 1))
     work = writer.write(instructions=INSTRUCTIONS, prompt=listed, output=Sorted)
     try:
-        answer = asyncio.run_coroutine_threadsafe(work, get_loop()).result()
+        answer = run_on_loop(work)
     except TurnFailedError as error:
         logger.warning("requests were not sorted by the model, the rule does it: %s", error)
         return None
