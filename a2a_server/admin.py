@@ -19,7 +19,7 @@ from a2a_server.errors import RequestError
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskState
 from a2a_server.pruning import task_set_pinned
 from a2a_server.shown import artifact_shown, event_shown, message_shown
-from a2a_server.unlike import granted_skill, task_unlike
+from a2a_server.unlike import granted_skill, task_unlike, unlike_told
 from trust.draft_forms import WordsForm
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.admin.dashboard import Card, Listing, capped_count, register_card, register_listing
@@ -182,8 +182,9 @@ class TaskAdmin(OwnedAdmin):
         if not form.is_valid():
             messages.error(request, " ".join(map(str, form.errors["text"])))
         elif slug := task_unlike(task=task, text=form.cleaned_data["text"]):
-            self.log_change(request, task, f"Not like this: took the grant of {slug} back.")
-            messages.success(request, f"{slug} is no longer granted to {task.caller.name}.")
+            told = unlike_told(task, slug)
+            self.log_change(request, task, f"Not like this. {told}")
+            messages.success(request, told)
         else:
             messages.error(request, "It ran on no grant that could be taken back.")
         return redirect("admin:a2a_server_task_change", task.pk)

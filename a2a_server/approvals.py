@@ -6,7 +6,7 @@ from a2a_server.models import TaskState
 from a2a_server.services import Claim, task_settle
 from trust.digests import run_digest
 from trust.models import CallerKey, Level, Review, Skill
-from trust.services import review_ask_again
+from trust.services import review_ask_again, review_void
 
 PASSED_ON = (
     "Your request has been passed to the owner of this assistant. The answer comes in this task when they have "
@@ -35,14 +35,27 @@ def problem(claim: Claim, review: Review, skill: Skill | None) -> str:
         return "What would be done is no longer what you approved."
     if claim.level.rank < Level(review.level).rank:
         return "The caller's level was lowered after you approved it."
-    if review.key_id is not None and CallerKey.objects.filter(pk=review.key_id, revoked_at__isnull=False).exists():
+    return ""
+
+
+def shut_out(review: Review) -> str:
+    """Returns why nothing of an approved request may run any more, "" if it may."""
+    if CallerKey.objects.filter(pk__in=review.keys, revoked_at__isnull=False).exists():
         return "The key that the request came with was revoked after you approved it."
     return ""
+
+
+def void(claim: Claim, review: Review, reason: str) -> None:
+    """Ends an approved request of which nothing may run: the review is void, the task rejected."""
+    with transaction.atomic():
+        review_void(review, reason, states=[Review.State.APPROVED])
+        if not task_settle(claim=claim, state=TaskState.REJECTED, text="The owner no longer takes this request."):
+            transaction.set_rollback(True)
 
 
 def ask_again(claim: Claim, review: Review, note: str) -> None:
     """Puts an approved request before the owner again, and the task back to waiting for them."""
     with transaction.atomic():
-        review_ask_again(review=review, note=note)
-        if not task_settle(claim=claim, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
+        asked = review_ask_again(review=review, note=note)
+        if not asked or not task_settle(claim=claim, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
             transaction.set_rollback(True)

@@ -1,6 +1,6 @@
 """The built-in skills: answered where the request arrives, without a model and without a worker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from django.conf import settings
 
 from a2a_server.artifacts import response_artifact
 from a2a_server.errors import ContentTypeNotSupported, InvalidParams, NotSupported
-from a2a_server.selectors import part_text
+from a2a_server.messages import message_text
 from trust.models import NOTIFY_USER, QUERY_AVAILABILITY, Skill
 from trust.naming import named_skill
 from trust.policy import Mode, decide
@@ -88,13 +88,13 @@ def answer(
 ) -> Answer:
     """Returns what the built-in skill `slug` answers to a message. Raises as `answer_for` does."""
     if slug == NOTIFY_USER:
-        return _notify_user(message.get("parts", ()), standing)
+        return _notify_user(message, standing)
     assert slug == QUERY_AVAILABILITY, slug
     return _query_availability(workspace_id, reported=reported)
 
 
-def _notify_user(parts: Sequence[Mapping[str, Any]], standing: Standing | None) -> Answer:
-    text = clean_text("\n".join(part_text(dict(part)) for part in parts)).strip()
+def _notify_user(message: Mapping[str, Any], standing: Standing | None) -> Answer:
+    text = clean_text(message_text(message)).strip()
     if not text:
         raise InvalidParams("There is no text to pass on to the owner.")
     most = settings.MAX_UNREAD_MESSAGES

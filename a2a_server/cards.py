@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 
@@ -17,13 +18,16 @@ import volcanic
 from a2a_server.envelope import V03, V1
 from a2a_server.wire import INPUT_MODES, OUTPUT_MODES
 from trust.identity.schemes import security_schemes
-from trust.models import CHAT, NOTIFY_USER, Grant, Skill
+from trust.models import CHAT, NOTIFY_USER, Grant, Skill, SkillDraft
 from trust.selectors import AuthenticatedCaller
 from volcanic.models import Workspace
 from volcanic.runtime.prompt import persona_line
 
 # Where each binding is served, by version. The SDK's 0.3 clients put /v1 behind the address of a REST interface.
 JSONRPC_PATH, REST_PATH, REST_03_PATH = "/a2a", "/a2a/v1", "/a2a/v0.3"
+
+# Said of a learned skill to callers that it was not learned from.
+LEARNED = "Something that the owner of this assistant has done for agents without being asked each time."
 
 # When this process first served a card with a given ETag. The ETag decides; this only dates it.
 _first_served: dict[str, datetime] = {}
@@ -57,10 +61,13 @@ def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) ->
     )
 
 
-def _skills(rows: QuerySet[Skill]) -> list[a2a_pb2.AgentSkill]:
-    """Returns one skill for each id, the one that had it first: the built-in ones in front, then by id."""
+def _skills(rows: QuerySet[Skill], taught: Collection[int] = ()) -> list[a2a_pb2.AgentSkill]:
+    """Returns one skill for each id, the one that had it first: the built-in ones in front, then by id. Those that were
+    learned from requests are described by the words of whoever asked: to that caller alone, in `taught` by key."""
     by_id: dict[str, Skill] = {}
     for row in sorted(rows.order_by("id"), key=_is_own):
+        if row.by_example and row.pk not in taught:
+            row.name, row.description, row.examples = row.slug, LEARNED, []
         by_id.setdefault(row.slug, row)
     ordered = sorted(by_id.values(), key=lambda row: (_is_own(row), row.slug))
     return [
@@ -98,7 +105,8 @@ def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
     everybodys = Q(workspace=None, slug__in=(CHAT, NOTIFY_USER))
     granted = Q(pk__in=Grant.objects.filter(caller_id=caller.id).values("skill_id"), enabled=True)
     description = workspace.card_description or persona_line(workspace.path) or settings.CARD_DESCRIPTION
-    skills = _skills(Skill.objects.filter(everybodys | granted))
+    taught = SkillDraft.objects.filter(caller_id=caller.id, skill__isnull=False).values_list("skill_id", flat=True)
+    skills = _skills(Skill.objects.filter(everybodys | granted), set(taught))
     return _base_card(workspace.card_name or settings.CARD_NAME, description, skills)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.dispatch import receiver
 
 from a2a_server.artifacts import response_artifact
@@ -45,11 +45,16 @@ def end_void(*, review: Review, **_kwargs: Any) -> None:
 
 @receiver(grant_revoked)
 def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None:
-    """Cancels what runs under a revoked grant, if the owner says so."""
-    if not stop:
-        return
-    named = "" if skill == CHAT else skill
-    running = Task.objects.filter(caller_id=caller_id, state__in=RUNNING, skill=named)
+    """Cancels what runs under a revoked grant, if the owner says so.
+
+    After commit: a claim holds the task and then the caller, and whoever revokes may hold the caller.
+    """
+    if stop:
+        transaction.on_commit(lambda: _stop_each(caller_id, "" if skill == CHAT else skill))
+
+
+def _stop_each(caller_id: int, skill: str) -> None:
+    running = Task.objects.filter(caller_id=caller_id, state__in=RUNNING, skill=skill)
     for task_id in running.values_list("pk", flat=True):
         task_stop(task_id=task_id)
 

@@ -26,6 +26,7 @@ from a2a_server.services import push_enqueue
 from a2a_server.snapshots import task_at
 from volcanic import outbound
 from volcanic.db import run_db
+from volcanic.origins import task_origin
 from volcanic.redaction import redact
 from volcanic.services import notification_create
 
@@ -232,7 +233,7 @@ def _tell_owner(config_id: int, due: Due, error: str) -> None:
     notification_create(
         workspace_id=config.task.session.workspace_id,
         session_id=config.task.session_id,
-        origin=f"task:{due.task_id}",
+        origin=task_origin(due.task_id),
         caller=config.task.caller.name,
         text=f"A webhook of {config.task.caller.name} was given up after {due.attempts + 1} tries: {error}.",
     )

@@ -29,9 +29,13 @@ def execute(claim: Claim, run: Run, turn: Turn, sink: Sink, work: Work) -> Outco
     more. Raises ReleasedError when the process goes away."""
     try:
         return drive(run, lambda: _limited(turn, sink, work))
-    except (CancelledError, RunLostError):
+    except (CancelledError, RunLostError) as error:
         if run.stopped is StopReason.SHUTDOWN:
             raise ReleasedError from None
+        if run.stopped is None and isinstance(error, CancelledError):
+            # A tool or a library canceled itself: the task is ours still.
+            logger.exception("run of task %s was canceled from within", claim.task_id)
+            return Outcome(state=TurnState.FAILED, text=UNEXPECTED)
         logger.info("run %s of task %s stopped: no longer its own", claim.attempt, claim.task_id)
         return None
     except TurnFailedError as error:

@@ -1,6 +1,5 @@
 """Files that messages bring: kept with the task when it is made, put into the workspace's inbox when it is run."""
 
-import asyncio
 import base64
 import binascii
 import io
@@ -19,7 +18,7 @@ from django.db import transaction
 from a2a_server.errors import InvalidParams
 from a2a_server.models import InboundFile
 from volcanic import outbound
-from volcanic.loop import get_loop
+from volcanic.loop import run_on_loop
 from volcanic.media_types import HEAD_BYTES, sniff
 from volcanic.runtime.base import TurnFailedError
 from volcanic.runtime.tools import ToolError
@@ -157,7 +156,7 @@ def _fetch(file: InboundFile) -> bytes:
     into = io.BytesIO()
     work = outbound.download(file.url, limit=settings.MAX_FILE_BYTES, timeout=DOWNLOAD_SECONDS, into=into)
     try:
-        asyncio.run_coroutine_threadsafe(work, get_loop()).result()
+        run_on_loop(work)
     except outbound.OutboundError as error:
         raise TurnFailedError(f"The file {label} could not be fetched: {error}.") from error
     return into.getvalue()

@@ -53,18 +53,20 @@ class Task(models.Model):
     worker = models.CharField(max_length=100, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     enqueued_at = models.DateTimeField(default=timezone.now)
-    cancel_requested_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # The key that the last message came with, where it came with one.
     key_id = models.BigIntegerField(null=True, blank=True, editable=False)
     # Of what its first message asks for, whatever the message's id; see trust.digests.
     request_digest = models.CharField(max_length=64, blank=True, db_default="", editable=False)
-    # The id of the skill that its run is for; empty for a plain request.
+    # The id of the skill that it last ran on, which an answer to a question of that run goes on with; empty for a plain
+    # request.
     skill = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     # Its run only reads: should the worker die, another does it again.
     repeatable = models.BooleanField(default=False, db_default=False, editable=False)
     # How often that was begun, for what waits now.
     tries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    # What the run that is going on has used so far: what the owner is told should it be broken off.
+    untold = models.TextField(blank=True, db_default="", editable=False)
     # The owner wants to keep it: pruning passes it over.
     pinned = models.BooleanField(default=False, db_default=False)
 

@@ -23,6 +23,7 @@ from django.utils import timezone
 from a2a_server.models import TERMINAL, ReceivedMessage, Task
 from trust.models import Review
 from volcanic.models import Session, Turn, Workspace
+from volcanic.origins import task_origin
 
 logger = logging.getLogger(__name__)
 
@@ -85,10 +86,6 @@ def _outdated() -> QuerySet[ReceivedMessage]:
     return ReceivedMessage.objects.filter(received_at__lt=timezone.now() - window)
 
 
-def _origin(task_id: uuid.UUID) -> str:
-    return f"task:{task_id}"
-
-
 def _delete(before: datetime | None, batch: int) -> Pruned:
     tasks = turns = sessions = 0
     if before is not None:
@@ -105,7 +102,7 @@ def _delete_tasks(before: datetime, batch: int) -> tuple[int, int]:
     rows = list(held.values_list("pk", "session_id")[:batch])
     if not rows:
         return 0, 0
-    origins = [_origin(task_id) for task_id, _ in rows]
+    origins = [task_origin(task_id) for task_id, _ in rows]
     # The session finds them: turns have no index on their origin.
     turns = Turn.objects.filter(session_id__in={session_id for _, session_id in rows}, origin__in=origins)
     deleted_turns, _ = turns.delete()
@@ -191,7 +188,7 @@ def _count(before: datetime | None) -> Pruned:
     if before is None:
         return Pruned(0, 0, 0, _outdated().count(), folders)
     prunable = _prunable(before)
-    their_origin = Concat(Value("task:"), Cast("pk", TextField()), output_field=TextField())
+    their_origin = Concat(Value(task_origin("")), Cast("pk", TextField()), output_field=TextField())
     going = prunable.filter(session=OuterRef("session")).annotate(their=their_origin).filter(their=OuterRef("origin"))
     turns = Turn.objects.filter(Exists(going))
     staying = Task.objects.filter(session=OuterRef("pk")).exclude(pk__in=prunable)

@@ -1,4 +1,4 @@
-"""The SQL of webhooks. A delivery is written by the statement that writes its event, see `queries.OUTBOX`."""
+"""The SQL of webhooks. A delivery is written by the statement that writes its event, see `queries`."""
 
 # Takes a config for one process, for as long as its lease: only then may it deliver. One that is failing or stopped
 # is nobody's.

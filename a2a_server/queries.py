@@ -73,15 +73,18 @@ _SUBMITTED = """
 """
 
 # The review of a caller in which the very same request waits for the owner, whatever the message's id; in another
-# context that the caller named it is another request. Not where the owner has given the caller more since: then policy
-# may have it done now; nor where the task waits no longer, and the review has not heard of it yet.
+# context that the caller named it is another request. Not where the owner has granted it since: then policy may have it
+# done now; nor where the task waits no longer, and the review has not heard of it yet.
 _WAITING_REVIEW = """
     SELECT task FROM trust_review AS review
     WHERE caller_id = %(caller)s AND request_digest = %(request_digest)s::text AND state = 'pending'
-      AND (SELECT level FROM trust_caller WHERE id = %(caller)s) IN (level, 'observe', 'learn', 'propose')
       AND EXISTS (SELECT FROM a2a_server_task AS waits WHERE waits.id = review.task AND waits.state = 'auth_required')
       AND NOT EXISTS (
-        SELECT FROM trust_grant AS g WHERE g.caller_id = %(caller)s AND g.created_at > review.created_at)
+        SELECT FROM trust_grant AS g
+        JOIN trust_skill AS skill ON skill.id = g.skill_id JOIN trust_caller AS asks ON asks.id = g.caller_id
+        WHERE g.caller_id = %(caller)s AND coalesce(nullif(g.level, ''), asks.level) = 'act'
+          AND (skill.slug = review.skill
+               OR skill.by_example AND review.skill = 'chat' AND g.created_at > review.created_at))
 """
 
 # A new task. Makes its session if need be. The row has no id when the same message was received within the window, when
@@ -191,9 +194,8 @@ TASK_TRANSITION = f"""
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             attempt = attempt + %(claims)s, worker = %(worker)s::text, lease_expires_at = %(lease)s,
             enqueued_at = CASE WHEN %(state)s::text = 'submitted' THEN %(now)s ELSE enqueued_at END,
-            repeatable = repeatable AND %(claims)s = 0, skill = CASE WHEN %(claims)s = 0 THEN skill ELSE '' END,
-            tries = CASE WHEN state = 'auth_required' THEN 0 ELSE tries END,
-            cancel_requested_at = CASE WHEN %(state)s::text = 'canceled' THEN %(now)s ELSE cancel_requested_at END
+            repeatable = repeatable AND %(claims)s = 0,
+            tries = CASE WHEN state = 'auth_required' THEN 0 ELSE tries END
         WHERE id = %(task)s AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
@@ -202,7 +204,22 @@ TASK_TRANSITION = f"""
         RETURNING *),
     {_STATUS_EVENT_OF_CHANGED}
 """
-TASK_TRANSITION_ONLY = TASK_TRANSITION + "SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed"
+# A run that used something and is ended from outside, whoever does it, is reported: nothing that was done goes untold.
+TASK_TRANSITION_ONLY = (
+    TASK_TRANSITION
+    + """,
+    notified AS (
+        INSERT INTO volcanic_notification (
+            workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
+        SELECT caller.workspace_id, changed.session_id, 'report', changed.id, 'task:' || changed.id, caller.name,
+               changed.untold || E'\\n' || initcap(changed.state)
+               || coalesce(': ' || (changed.status_message #>> '{parts,0,text}'), '.'),
+               false, %(now)s
+        FROM changed JOIN trust_caller AS caller ON caller.id = changed.caller_id
+        WHERE changed.untold <> '' AND changed.state IN ('failed', 'canceled', 'rejected'))
+    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
+"""
+)
 
 # Claims a submitted task, notes the interaction (once for each message: not again when it runs by an approval), and
 # reads what the run needs: one statement instead of four.
@@ -230,6 +247,7 @@ TASK_CLAIM = (
            EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
            changed.key_id, changed.request_digest, jsonb_array_length(changed.history),
            (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
+           changed.skill, CASE WHEN jsonb_array_length(changed.history) > 1 THEN changed.history -> 0 END,
            ARRAY(SELECT config_id FROM outbox)
     FROM changed
     JOIN caller ON caller.id = changed.caller_id
@@ -284,7 +302,7 @@ _NOTIFY = """
 RUN_FINISH = f"""
     WITH changed AS (
         UPDATE a2a_server_task
-        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL,
+        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL, untold = '',
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             seq = seq + CASE WHEN %(artifact_id)s::text IS NULL THEN 1 ELSE 2 END
         WHERE id = %(task)s AND state = %(from_state)s::text AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
@@ -322,6 +340,12 @@ TASK_ANSWER_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_ANSWER}"
 # What a worker notes of its run before the turn begins.
 RUN_NOTE = """
     UPDATE a2a_server_task SET skill = %(skill)s, repeatable = %(repeatable)s, tries = tries + %(tried)s
+    WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
+"""
+
+# What it has used, before it uses it.
+RUN_USES = """
+    UPDATE a2a_server_task SET untold = %(untold)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
 

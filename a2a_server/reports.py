@@ -1,31 +1,42 @@
-"""What the owner is told afterwards of what was done without them."""
+"""What the owner is told of what was done without them, or by their approval."""
 
-from a2a_server.sink import TaskSink
+from collections.abc import Iterable
+
+from a2a_server.messages import message_text
+from a2a_server.services import Claim
 from trust.models import Skill
-from volcanic.runtime.base import Outcome, Turn, TurnState
+from volcanic.runtime.base import Outcome, TurnState
 from volcanic.text import one_line
 
 MAX_REQUEST, MAX_ANSWER, MAX_LISTED = 300, 500, 10
+_WORDS = {TurnState.COMPLETED: "Answered", TurnState.INPUT_REQUIRED: "Asks the agent"}
 
 
-def report(turn: Turn, sink: TaskSink, outcome: Outcome, skill: Skill | None) -> str:
-    """Returns the line for the owner: request, answer, tools used, files touched. "" while the caller is asked
-    something: that is not the end."""
-    if outcome.state is TurnState.INPUT_REQUIRED:
+def asked(claim: Claim, skill: Skill | None) -> str:
+    """Returns what a run is for: the request, and the message that the task goes on with."""
+    for_skill = f" for {skill.name}" if skill else ""
+    last = one_line(message_text(claim.message), MAX_REQUEST)
+    if claim.first_message is None:
+        return f"Asked{for_skill}: {last}"
+    return f"Asked{for_skill}: {one_line(message_text(claim.first_message), MAX_REQUEST)}\nThen: {last}"
+
+
+def used(tools: Iterable[str], files: Iterable[str]) -> str:
+    """Returns the lines on the tools that a run used and the files it touched; "" for none."""
+    lines = {"Tools used": list(tools), "Files touched": list(files)}
+    return "\n".join(f"{what}: {_listed(names)}." for what, names in lines.items() if names)
+
+
+def report(request: str, outcome: Outcome, uses: str) -> str:
+    """Returns what the owner is told of a run: request, answer, tools used, files touched. "" while the caller is asked
+    something and nothing was used: nothing is done yet."""
+    if outcome.state is TurnState.INPUT_REQUIRED and not uses:
         return ""
-    words = "Answered" if outcome.state is TurnState.COMPLETED else outcome.state.value.capitalize()
-    lines = [
-        f"Asked{f' for {skill.name}' if skill else ''}: {one_line(turn.text, MAX_REQUEST)}",
-        f"{words}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}",
-    ]
-    if sink.tools:
-        lines.append(f"Tools used: {_listed(sink.tools)}.")
-    if sink.files:
-        lines.append(f"Files touched: {_listed(sink.files)}.")
-    return "\n".join(lines)
+    word = _WORDS.get(outcome.state) or outcome.state.value.capitalize()
+    ended = f"{word}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}"
+    return "\n".join(line for line in (request, ended, uses) if line)
 
 
-def _listed(names: dict[str, None]) -> str:
-    shown = list(names)[:MAX_LISTED]
-    more = len(names) - len(shown)
-    return ", ".join(one_line(name, 100) for name in shown) + (f" and {more} more" if more else "")
+def _listed(names: list[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(one_line(name, 100) for name in names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -2,27 +2,28 @@
 
 import logging
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from typing import assert_never
 
 from django.conf import settings
 
 from a2a_server import approvals, builtin, reports
 from a2a_server.errors import ContentTypeNotSupported, RequestError
 from a2a_server.executing import UNEXPECTED, ReleasedError, Work, execute
+from a2a_server.messages import message_text
 from a2a_server.models import TaskState
 from a2a_server.runs import WORKER, Run, kept
 from a2a_server.services import SERVER_RESTARTED, ArtifactUpdate, Claim, run_finish, run_note, task_claim, task_settle
 from a2a_server.sink import TaskSink
-from a2a_server.triage import messages_since, put_before_owner
-from a2a_server.turns import full_turn, message_text
+from a2a_server.triage import put_before_owner
+from a2a_server.turns import full_turn
 from trust.handlers import handler
-from trust.learning.matching import learned_skill, open_draft
+from trust.learning.matching import fits, learned_skill, open_draft
 from trust.models import CHAT, Level, Review, Skill
 from trust.naming import Unnamed, named_skill
 from trust.policy import Decision, Mode, decide
 from trust.selectors import caller_standing, skill_of_workspace
 from trust.services import request_refused, reviews_void
+from volcanic.origins import task_origin
 from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
 
@@ -44,23 +45,22 @@ def task_run(*, task_id: uuid.UUID) -> None:
 
 
 def _follow_policy(claim: Claim) -> None:
-    """Asks policy what the request leads to, and does that. Here alone, so that no way in goes round it."""
+    """Asks policy what the request leads to, and does that, so that no way in goes round it."""
     if not claim.enabled:
         task_settle(claim=claim, state=TaskState.REJECTED, text="The owner has disabled this agent.")
         return
     review = approvals.review_of(claim)
     approved = review if approvals.is_approved(claim, review) else None
-    skill = _skill_of(claim, approved)
+    if approved is not None and (reason := approvals.shut_out(approved)):
+        approvals.void(claim, approved, reason)
+        return
+    skill = _skill_of(claim, review)
     draft = None
-    if skill is None and approved is None and claim.level is Level.PROPOSE and not _brings_files(claim):
+    if skill is None and approved is None and claim.level is Level.PROPOSE and not _brings_more(claim):
         draft = open_draft(message_text(claim.message), caller_id=claim.caller_id)
-    decision = _decide(claim, skill, approved=approved is not None, has_draft=draft is not None)
+    decision = _decide(claim, skill, review, approved=approved is not None, has_draft=draft is not None)
     if decision.mode is Mode.REJECT:
-        near = f" Did you mean {' or '.join(skill.near)}?" if isinstance(skill, Unnamed) and skill.near else ""
-        task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason + near)
-        request_refused(
-            caller_id=claim.caller_id, skill=skill.slug if isinstance(skill, Skill) else "", reason=decision.reason
-        )
+        _refuse(claim, skill, decision, review, approved)
         return
     assert not isinstance(skill, Unnamed)
     if approved is not None and (problem := approvals.problem(claim, approved, skill)):
@@ -73,25 +73,40 @@ def _follow_policy(claim: Claim) -> None:
             assert skill is not None
             _answer(claim, skill, decision)
         case Mode.FULL_TURN:
-            _full_turn(claim, skill, decision, approved, messages_since(claim, review)[0])
-    if review is not None and approved is None and decision.mode in (Mode.BUILT_IN, Mode.FULL_TURN):
-        # It waited for the caller's answer, and the owner has granted it in the meantime.
-        reviews_void(task=claim.task_id, reason="It was done without you: the caller may have it done now.")
+            _full_turn(claim, skill, decision, approved)
+        case _:
+            assert_never(decision.mode)
 
 
-def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
+def _refuse(
+    claim: Claim, skill: Skill | Unnamed | None, decision: Decision, review: Review | None, approved: Review | None
+) -> None:
+    """Rejects what policy refuses, and says why. What the owner approved goes back to them instead."""
+    slug = skill.slug if isinstance(skill, Skill) else ""
+    if approved is not None:
+        approvals.ask_again(claim, approved, f"The agent has no grant of {slug or approved.skill} any more.")
+        return
+    near = f" Did you mean {' or '.join(skill.near)}?" if isinstance(skill, Unnamed) and skill.near else ""
+    task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason + near)
+    request_refused(caller_id=claim.caller_id, skill=slug, reason=decision.reason)
+    if review is not None:
+        reviews_void(task=claim.task_id, reason="The agent has no grant of the skill any more.")
+
+
+def _skill_of(claim: Claim, review: Review | None) -> Skill | Unnamed | None:
     """Returns the skill that the request names, or that was learned from such requests; None for a plain request.
 
-    What the owner approved is the skill that they saw.
+    Of a task that the owner has before them, it is the skill that they saw. An answer that names none goes on with the
+    skill that asked.
     """
-    if approved is not None:
-        if approved.skill == CHAT:
+    if review is not None:
+        if review.skill == CHAT:
             return None
-        return skill_of_workspace(claim.workspace_id, approved.skill) or Unnamed(approved.skill)
+        return skill_of_workspace(claim.workspace_id, review.skill) or Unnamed(review.skill)
     # In the order in which it is read where the request comes in.
-    name = claim.metadata.get("skill") or claim.message.get("metadata", {}).get("skill")
-    if not name and _brings_files(claim):
-        return None  # no example has any
+    name = claim.metadata.get("skill") or claim.message.get("metadata", {}).get("skill") or claim.last_skill
+    if not name and _brings_more(claim):
+        return None
     if not name:
         granted = [slug for slug in claim.grants if slug != CHAT]
         text = message_text(claim.message)
@@ -100,12 +115,21 @@ def _skill_of(claim: Claim, approved: Review | None) -> Skill | Unnamed | None:
     return None if isinstance(skill, Skill) and skill.slug == CHAT else skill
 
 
-def _brings_files(claim: Claim) -> bool:
-    """Tells whether a message has more than words: files, that no example of a learned skill says anything of."""
-    return claim.has_files or any("raw" in part or "url" in part for part in claim.message.get("parts", ()))
+def _brings_more(claim: Claim) -> bool:
+    """Tells whether a request is more than one message of words: no example of a learned skill says anything of files,
+    of earlier tasks, or of what was said before."""
+    parts = claim.message.get("parts", ())
+    return (
+        claim.first_message is not None
+        or claim.has_files
+        or any("raw" in part or "url" in part for part in parts)
+        or bool(claim.message.get("referenceTaskIds"))
+    )
 
 
-def _decide(claim: Claim, skill: Skill | Unnamed | None, *, approved: bool, has_draft: bool) -> Decision:
+def _decide(
+    claim: Claim, skill: Skill | Unnamed | None, review: Review | None, *, approved: bool, has_draft: bool
+) -> Decision:
     return decide(
         level=claim.level,
         grants=claim.grants,
@@ -114,8 +138,14 @@ def _decide(claim: Claim, skill: Skill | Unnamed | None, *, approved: bool, has_
         hops=claim.hops,
         max_hops=settings.MAX_HOPS,
         approved=approved,
+        held=review is not None or (isinstance(skill, Skill) and _is_unbound(claim, skill)),
         has_draft=has_draft,
     )
+
+
+def _is_unbound(claim: Claim, skill: Skill) -> bool:
+    """Tells whether a request asks a learned skill for what its examples say nothing of: by its name, or going on."""
+    return skill.by_example and (_brings_more(claim) or not fits(message_text(claim.message), skill.examples))
 
 
 def _named(skill: Skill | Unnamed | None) -> str:
@@ -138,7 +168,7 @@ def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
     words = [{"role": "user", "text": message_text(claim.message)}, {"role": "assistant", "text": answer.text}]
     run_finish(
         claim=claim,
-        origin=f"task:{claim.task_id}",
+        origin=task_origin(claim.task_id),
         prompt=message_text(claim.message),
         outcome=Outcome(state=TurnState.COMPLETED, text=answer.text, messages=words),
         text="",
@@ -153,25 +183,25 @@ def _full_turn(
     skill: Skill | None,
     decision: Decision,
     approved: Review | None,
-    messages: Sequence[dict[str, Any]],
 ) -> None:
-    if skill is not None:
-        run_note(claim=claim, skill=skill.slug)
+    slug = skill.slug if skill else ""
+    if slug != claim.last_skill:
+        run_note(claim=claim, skill=slug)
+    request = reports.asked(claim, skill)
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     with kept(Run(claim.task_id, claim.attempt)) as run:
-        turn = full_turn(claim, skill, approved, messages)
-        sink = TaskSink(claim)
+        turn = full_turn(claim, skill, approved)
+        sink = TaskSink(claim, request)
         try:
             outcome = execute(claim, run, turn, sink, work)
         except ReleasedError:
             outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
         if outcome is not None:
-            _finish(claim, turn, sink, outcome, skill, decision)
+            report = reports.report(request, outcome, sink.uses()) if decision.reported else ""
+            _finish(claim, turn, sink, outcome, report)
 
 
-def _finish(
-    claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome, skill: Skill | None, decision: Decision
-) -> None:
+def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome, report: str) -> None:
     """Writes the answer, the task's state, the transcript and the report. A run that was lost writes nothing."""
     completed = outcome.state is TurnState.COMPLETED
     held = run_finish(
@@ -181,7 +211,7 @@ def _finish(
         outcome=outcome,
         text=outcome.message if completed else outcome.text,
         update=sink.rest(outcome.text if completed else None),
-        report=reports.report(turn, sink, outcome, skill) if decision.reported else "",
+        report=report,
     )
     if not held:
         logger.info("run %s of task %s ended too late", claim.attempt, claim.task_id)

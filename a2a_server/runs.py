@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from a2a_server.services import leases_renew, runs_lost
-from volcanic.loop import get_loop
+from volcanic.loop import get_loop, run_on_loop
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Keeper:
         """Takes a run into care."""
         with self._changed:
             self._runs.add(run)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
                 self._thread.start()
             self._changed.notify()
@@ -116,7 +116,7 @@ class Keeper:
                 renew_at = time.monotonic() + settings.LEASE_SECONDS / 3
             for key in runs_lost(runs=list(runs)):
                 runs[key].stop(StopReason.LOST)
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             # A lease that passes meanwhile is for the sweep to judge, and for the next look to find out.
             logger.warning("could not look after runs: %s", error)
         finally:
@@ -142,4 +142,4 @@ def drive(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     Raises what it raises; concurrent.futures.CancelledError when the run was stopped (`run.stopped` says why).
     """
-    return asyncio.run_coroutine_threadsafe(run.drive(work()), get_loop()).result()
+    return run_on_loop(run.drive(work()))

@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.errors import InvalidParams, TaskNotFound
+from a2a_server.messages import part_text
 from a2a_server.models import INTERRUPTED, TERMINAL, TaskState
+from volcanic.text import cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +168,6 @@ def _cursor_parse(token: str) -> tuple[datetime, uuid.UUID]:
         raise InvalidParams("pageToken is none that this server gave out.") from None
 
 
-def part_text(part: dict[str, Any]) -> str:
-    """Returns a part as text: text as it is, data as JSON, anything else as nothing."""
-    if "text" in part:
-        return str(part["text"])
-    if "data" in part:
-        return json.dumps(part["data"], ensure_ascii=False)
-    return ""
-
-
 _REFERENCES = """
     SELECT task.id, task.state, artifact.payload
     FROM a2a_server_task AS task
@@ -183,7 +176,11 @@ _REFERENCES = """
 """
 
 
-def references_describe(*, task_ids: Sequence[str], caller_id: int, characters: int = 500) -> list[str]:
+# So much of an earlier answer is shown where a message refers to it.
+MAX_REFERENCE = 500
+
+
+def references_describe(*, task_ids: Sequence[str], caller_id: int) -> list[str]:
     """Returns a line on each task that a message refers to: its state and the beginning of its answer.
 
     Tasks that are not this caller's are passed over, as if they did not exist. No statement where there are no ids.
@@ -202,5 +199,5 @@ def references_describe(*, task_ids: Sequence[str], caller_id: int, characters: 
     lines = []
     for task_id, state, payload in rows:
         answer = " ".join(part_text(part) for part in json.loads(payload)["parts"]) if payload else ""
-        lines.append(f"task {task_id} ({state}): {answer[:characters]}".rstrip(": "))
+        lines.append(f"task {task_id} ({state}): {cut(answer, MAX_REFERENCE)}".rstrip(": "))
     return lines

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from typing import Any
 
+from a2a_server import reports
 from a2a_server.artifacts import response_artifact
-from a2a_server.services import ArtifactUpdate, Claim, artifact_write
+from a2a_server.services import ArtifactUpdate, Claim, artifact_write, run_uses
 from volcanic.db import run_db
 from volcanic.runtime import tools
 from volcanic.text import clean_text
@@ -26,8 +27,10 @@ class TaskSink:
     snapshot and the rest as appended chunks.
     """
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: Claim, asked: str) -> None:
+        """`asked` is what the run is for, in words for the owner."""
         self._claim = claim
+        self._asked = asked
         self._text = ""
         self._written = 0  # so many characters of the text were written
         self._shown = False  # anything was written since the answer began
@@ -35,8 +38,9 @@ class TaskSink:
         self._writing = False
         self._stopping = False
         # What the owner is told afterwards, in the order of its first use.
-        self.tools: dict[str, None] = {}
-        self.files: dict[str, None] = {}
+        self._tools: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+        self._noting = asyncio.Lock()
 
     async def text(self, delta: str, *, restart: bool = False) -> None:
         """Takes a piece of the answer; see `volcanic.runtime.Sink`."""
@@ -51,12 +55,23 @@ class TaskSink:
             self._writer = asyncio.create_task(self._write_soon())
 
     async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Takes note of a tool call."""
+        """Writes down a tool call that is about to run, so that the owner is told of it however the run ends."""
         logger.info("tool call %s in task %s", name, self._claim.task_id)
-        self.tools[name] = None
-        touches = tools.touched(name)
-        if (tools.WORKSPACE in touches or tools.CALLER in touches) and isinstance(path := arguments.get("path"), str):
-            self.files[path] = None
+        # One after the other: what is written last has to be all of it.
+        async with self._noting:
+            before = self.uses()
+            self._tools[name] = None
+            touches = tools.touched(name)
+            if (tools.WORKSPACE in touches or tools.CALLER in touches) and isinstance(arguments.get("path"), str):
+                self._files[arguments["path"]] = None
+            if (uses := self.uses()) == before:
+                return
+            if not await run_db(run_uses, claim=self._claim, untold=f"{self._asked}\n{uses}"):
+                raise RunLostError
+
+    def uses(self) -> str:
+        """Returns the lines on what was used so far, for the owner."""
+        return reports.used(self._tools, self._files)
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
         """Writes a whole artifact at once."""

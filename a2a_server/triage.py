@@ -11,14 +11,15 @@ from django.db import transaction
 from a2a_server.approvals import PASSED_ON
 from a2a_server.executing import ReleasedError, execute
 from a2a_server.files import file_line
-from a2a_server.models import InboundFile, TaskState
+from a2a_server.messages import message_text
+from a2a_server.models import InboundFile, Task, TaskState
 from a2a_server.runs import Run, kept
 from a2a_server.services import Claim, run_note, run_release, task_settle
-from a2a_server.turns import message_text, notes_of_task, triage_turn
+from a2a_server.turns import notes_of_task, triage_turn
 from trust.models import CHAT, Review, Skill, SkillDraft
 from trust.policy import Decision, Mode
 from trust.selectors import review_of_request, reviews_waiting
-from trust.services import Request, caller_lock, review_open, talk_entry
+from trust.services import ASSISTANT, CALLER, Request, caller_lock, keys_lock, review_open, talk_entry
 from volcanic.runtime.base import TurnState
 from volcanic.runtime.current import runner
 from volcanic.runtime.silent import SilentSink
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 MAX_SUMMARY, MAX_SUGGESTION = 1000, 500
 SUMMARY, SUGGESTED_ACTION = "summary", "suggested_action"
 BROKE_OFF = "The assistant broke off before it had read all of it."
+AGENT = "ROLE_AGENT"
 LOOK = "read it, then approve, reply, ask back or decline."
 
 
@@ -55,7 +57,7 @@ def put_before_owner(
     if review is None and (problem := _no_room(claim)):
         task_settle(claim=claim, state=TaskState.REJECTED, text=problem)
         return
-    messages, talk = messages_since(claim, review)
+    messages, talk = _said(claim, review)
     files = _files(claim)
     run_note(claim=claim, skill=skill.slug if skill else "", repeatable=True)
     if decision.mode is Mode.TRIAGE:
@@ -73,7 +75,7 @@ def put_before_owner(
         caller_id=claim.caller_id,
         task=claim.task_id,
         context_id=claim.context_id,
-        key_id=claim.key_id,
+        keys=[key for key in dict.fromkeys([*(review.keys if review else ()), claim.key_id]) if key is not None],
         skill=skill.slug if skill else CHAT,
         level=claim.level,
         messages=messages,
@@ -96,6 +98,8 @@ def _no_room(claim: Claim) -> str:
     most = settings.MAX_WAITING_REVIEWS
     if most and reviews_waiting(caller_id=claim.caller_id) >= most:
         return f"{most} requests of this agent wait for the owner already. Ask again when they have decided some."
+    if claim.first_message is not None:
+        return ""
     other = review_of_request(caller_id=claim.caller_id, request_digest=claim.request_digest)
     return f"The very same request of this agent waits for the owner already, as task {other}." if other else ""
 
@@ -105,6 +109,8 @@ def _park(claim: Claim, request: Request, *, new: bool) -> None:
         # Of the caller's requests one at a time: what was true before the reading may not be any more.
         caller = caller_lock(caller_id=claim.caller_id)
         shut_out = "The owner has disabled this agent." if caller is None or not caller.enabled else ""
+        if not shut_out and not keys_lock(ids=request.keys):
+            shut_out = "The key that this came with was revoked."
         if problem := shut_out or (_no_room(claim) if new else ""):
             task_settle(claim=claim, state=TaskState.REJECTED, text=problem)
             return
@@ -114,14 +120,21 @@ def _park(claim: Claim, request: Request, *, new: bool) -> None:
             transaction.set_rollback(True)
 
 
-def messages_since(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the messages of the caller that would run, and the talk about them."""
-    if review is None:
+def _said(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns all the messages of the caller that would run, and the talk that came after the first of them: all that
+    was said in the task, so that the owner decides on nothing that they don't see."""
+    if claim.first_message is None:
         return [claim.message], []
-    if claim.history_length == review.covers:
-        return list(review.messages), list(review.talk)
-    said = talk_entry("caller", message_text(claim.message))
-    return [*review.messages, claim.message], [*review.talk, said]
+    history = Task.objects.values_list("history", flat=True).get(pk=claim.task_id)
+    new = history[review.covers if review else 0 :]
+    messages = [message for message in new if message["role"] != AGENT]
+    talk = [talk_entry(ASSISTANT if message["role"] == AGENT else CALLER, message_text(message)) for message in new]
+    if review is None:
+        return messages, talk[1:]
+    # A question of the owner's is in the talk already.
+    asked = review.state == Review.State.ASKED
+    since = [line for line in talk if not (asked and line["from"] == ASSISTANT)]
+    return [*review.messages, *messages], [*review.talk, *since]
 
 
 def _files(claim: Claim) -> list[str]:

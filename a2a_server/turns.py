@@ -10,10 +10,13 @@ from django.utils import timezone
 
 from a2a_server import selectors
 from a2a_server.files import files_store
+from a2a_server.messages import message_text
 from a2a_server.services import Claim
 from trust.models import Review, Skill
+from trust.services import ASSISTANT, CALLER, OWNER
+from volcanic.origins import caller_scope, task_origin
 from volcanic.runtime import tools
-from volcanic.runtime.base import Inbound, Turn
+from volcanic.runtime.base import Inbound, PastTurn, Turn
 from volcanic.runtime.prompt import Approval, frame_inbound, frame_triage
 from volcanic.selectors import session_history
 from volcanic.toolbox.notify import NOTIFY_OWNER
@@ -22,16 +25,21 @@ from volcanic.toolbox.notify import NOTIFY_OWNER
 TRIAGE_TOOLS = frozenset({"recall", "list_skills", "read_working_memory", "write_working_memory"})
 
 
-def full_turn(claim: Claim, skill: Skill | None, approved: Review | None, messages: Sequence[dict[str, Any]]) -> Turn:
-    """Returns the turn that does what `messages` ask, having put their files into the inbox.
+def full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> Turn:
+    """Returns the turn that does what the message asks, having put its files into the inbox.
 
-    `skill` is None for a plain request. `approved` is the review in which the owner approved exactly these.
+    `skill` is None for a plain request. `approved` is the review in which the owner approved this message and those
+    before it. A learned skill that runs without that sees nothing but the message, as its examples bind nothing else.
     """
-    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notifier=claim.notify_owner)
+    inbound = Inbound(caller=claim.caller_name, scope=caller_scope(claim.caller_id), notifier=claim.notify_owner)
     workspace = _workspace(claim)
     allowed = tools.allowed(inbound)
     if skill is not None and skill.tools is not None:
         allowed &= frozenset(skill.tools)
+    alone = skill is not None and skill.by_example and approved is None
+    origin = task_origin(claim.task_id)
+    history, answers = ([], None) if alone else _history(claim, origin)
+    messages = [claim.message] if approved is None else _approved_messages(approved, goes_on=answers is not None)
     text = "\n\n".join(message_text(message) for message in messages)
     files = files_store(task_id=claim.task_id, workspace=workspace, caller=claim.caller_name) if claim.has_files else []
     prompt = frame_inbound(
@@ -44,8 +52,6 @@ def full_turn(claim: Claim, skill: Skill | None, approved: Review | None, messag
         skill=_told(skill) if skill else "",
         approval=_approval(approved) if approved else None,
     )
-    origin = f"task:{claim.task_id}"
-    history, answers = session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ([], None)
     return Turn(
         session_id=claim.session_id,
         origin=origin,
@@ -65,10 +71,9 @@ def full_turn(claim: Claim, skill: Skill | None, approved: Review | None, messag
 
 def triage_turn(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Turn:
     """Returns the read-only turn that prepares the owner's decision on a request. Its session's past is read along."""
-    origin = f"task:{claim.task_id}"
-    inbound = Inbound(caller=claim.caller_name, scope=f"a2a-{claim.caller_id}", notes=notes_of_task(claim))
+    origin = task_origin(claim.task_id)
+    inbound = Inbound(caller=claim.caller_name, scope=caller_scope(claim.caller_id), notes=notes_of_task(claim))
     text = "\n\n".join(message_text(message) for message in messages)
-    history = session_history(session_id=claim.session_id, origin=origin)[0] if claim.has_history else []
     return Turn(
         session_id=claim.session_id,
         origin=origin,
@@ -77,21 +82,30 @@ def triage_turn(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequenc
         text=text,
         tools=TRIAGE_TOOLS & tools.allowed(inbound),
         deadline=timezone.now() + timedelta(seconds=settings.TRIAGE_TIMEOUT_SECONDS),
-        history=history,
+        history=_history(claim, origin)[0],
         message=claim.message,
         workspace_id=claim.workspace_id,
         inbound=inbound,
     )
 
 
+def _history(claim: Claim, origin: str) -> tuple[Sequence[PastTurn], PastTurn | None]:
+    return session_history(session_id=claim.session_id, origin=origin) if claim.has_history else ((), None)
+
+
+def _approved_messages(review: Review, *, goes_on: bool) -> list[dict[str, Any]]:
+    """Returns the messages that the owner approved; where a turn `goes_on` that asked something, those that came since:
+    what was said before it knows, and would do again."""
+    speakers = [line["from"] for line in review.talk]
+    if not goes_on or ASSISTANT not in speakers:
+        return list(review.messages)
+    asked = len(speakers) - 1 - speakers[::-1].index(ASSISTANT)
+    return list(review.messages)[-speakers[asked:].count(CALLER) :]
+
+
 def notes_of_task(claim: Claim) -> str:
     """Returns the name of a task's working memory."""
     return f"a2a-inbox/{claim.task_id}"
-
-
-def message_text(message: dict[str, Any]) -> str:
-    """Returns a message's parts as text for the assistant: text as it is, data as JSON."""
-    return "\n".join(selectors.part_text(part) for part in message.get("parts", ()))
 
 
 def _told(skill: Skill) -> str:
@@ -101,7 +115,7 @@ def _told(skill: Skill) -> str:
 
 
 def _approval(review: Review) -> Approval:
-    questions = [line["text"] for line in review.talk if line["from"] == "owner"]
+    questions = [line["text"] for line in review.talk if line["from"] == OWNER]
     return Approval(instruction=review.decision_text, questions=questions)
 
 

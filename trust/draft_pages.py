@@ -9,8 +9,9 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from trust.draft_forms import DraftForm, RejectForm
+from trust.learning.drafts import hindrance, holders_besides
 from trust.learning.matching import limits
-from trust.learning.services import EDITABLE
+from trust.learning.services import DECIDED_OTHERWISE, EDITABLE
 from trust.models import Observation, SkillDraft
 from trust.skill_forms import tool_choices
 from volcanic.admin.base import moment
@@ -24,14 +25,15 @@ STATE_LABELS: dict[str, str | None] = {
     State.REJECTED: "danger",
     State.WITHDRAWN: None,
 }
-# Shown of instructions where they are not what the page is about; the rest is a click away.
-SHORT = 300
+# Shown of instructions, and of decisions, where they are not what the page is about; the rest is a click away.
+SHORT, LATEST = 300, 5
 _UNSENT = "draft_unsent"
 
 
 def draft_card(draft: SkillDraft) -> dict[str, Any]:
     """Returns what a card within a review shows of the draft that would cover it."""
     addresses, amounts = limits(draft.examples)
+    evidence = evidence_of(draft)
     short = draft.instructions if len(draft.instructions) <= SHORT else f"{draft.instructions[: SHORT - 1]}…"
     return {
         "draft": draft,
@@ -40,6 +42,10 @@ def draft_card(draft: SkillDraft) -> dict[str, Any]:
         "instructions": short,
         "all_instructions": draft.instructions if short != draft.instructions else "",
         "did": did(draft),
+        "evidence": [_evidence_row(one) for one in evidence[-LATEST:]],
+        "earlier": len(evidence[:-LATEST]),
+        "others": ", ".join(holders_besides(draft)),
+        "problem": hindrance(draft),
         "addresses": addresses,
         "amounts": amounts,
         "tried": tried(draft),
@@ -69,6 +75,9 @@ def draft_shown(draft: SkillDraft, *, unsent: QueryDict | None = None) -> dict[s
     return {
         "draft": draft,
         "open": draft.state == State.OPEN,
+        "outlived": draft.decision_text == DECIDED_OTHERWISE,
+        "others": ", ".join(holders_besides(draft)),
+        "problem": hindrance(draft),
         "state_label": STATE_LABELS.get(draft.state),
         "did": did(draft),
         "evidence": [_evidence_row(one) for one in evidence_of(draft)],

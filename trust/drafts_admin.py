@@ -129,7 +129,11 @@ class SkillDraftAdmin(OwnedAdmin):
             self.log_change(request, draft, "Rejected.")
             return "Rejected. Such requests go on coming to you, and are not proposed again."
 
-        return self._answer(request, draft, reject)
+        answer = self._answer(request, draft, reject)
+        review = request.POST.get("review", "")
+        if review.isascii() and review.isdigit() and len(review) < 19:
+            return redirect("admin:trust_review_change", int(review))  # whose page the card is on
+        return answer
 
     def _answer(self, request: HttpRequest, draft: SkillDraft, change: Callable[[], str]) -> HttpResponse:
         """Changes the draft and says what `change` returns, or why it was not to be; shows the draft again."""

@@ -6,8 +6,10 @@
     a named skill that is not                rejected           rejected                    rejected
     a plain request (`chat`), not granted    triage             triage, offers a draft      triage
     a plain request, granted                 triage             triage                      done, reported
+    either of them, held                     review, triage     the same                    review, triage
 
 Triage ends in a review too. A grant can carry a level of its own, which counts for its skill in place of the caller's.
+Held is a request that the owner has before them already, and what a learned skill's examples do not bind.
 """
 
 from collections.abc import Mapping
@@ -54,13 +56,15 @@ def decide(
     hops: int = 0,
     max_hops: int = 0,
     approved: bool = False,
+    held: bool = False,
     has_draft: bool = False,
 ) -> Decision:
     """Returns what a request for `skill` by a caller at `level` leads to.
 
     `grants` holds the granted skills, each with the level that counts for it where it is not the caller's. `kind` is
     None for a skill that there is not. `approved`: the owner has seen exactly this request and approved it, so that
-    what would be put before them is done. `has_draft`: there is a draft of a skill that would cover it.
+    what would be put before them is done. `held`: without that, it is put before them whatever is granted.
+    `has_draft`: there is a draft of a skill that would cover it.
     """
     if hops > max_hops:
         return Decision(
@@ -73,7 +77,7 @@ def decide(
     done = Mode.BUILT_IN if kind is Skill.Kind.BUILT_IN else Mode.FULL_TURN
     if not granted and skill != CHAT:
         return Decision(Mode.REJECT, _missing(skill, kind))
-    if approved or (granted and counts is Level.ACT):
+    if approved or (granted and counts is Level.ACT and not held):
         return Decision(done, reported=True)
     if skill == CHAT:
         return Decision(Mode.TRIAGE, offers_draft=has_draft and not granted and counts is Level.PROPOSE)

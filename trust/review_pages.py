@@ -15,6 +15,7 @@ from trust.digests import run_digest
 from trust.draft_pages import draft_card
 from trust.models import CHAT, Observation, Review, Skill, SkillDraft
 from trust.review_forms import DecisionForm
+from trust.services import ASSISTANT, OWNER
 from volcanic.admin.base import moment, task_url
 
 Decision = Observation.Decision
@@ -85,18 +86,6 @@ def choices(review: Review) -> list[Choice]:
     return [choice for choice in every if choice.value != Decision.GRANT or not decided]
 
 
-def outcome(review: Review, decision: Decision) -> str:
-    """Returns a sentence about what came of a decision that was taken."""
-    caller = review.caller.name
-    return {
-        Decision.APPROVE: "Approved: it is being done.",
-        Decision.GRANT: f"Approved: it is being done, and {caller} may use {review.skill} from now on.",
-        Decision.REPLY: f"Your reply went to {caller}.",
-        Decision.ASK: f"Your question went to {caller}.",
-        Decision.DECLINE: f"Declined: {caller} was told.",
-    }[decision]
-
-
 def shown(reviews: Iterable[Review], *, unsent: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Returns what the templates need of reviews, whose callers and drafts are at hand. `unsent` are texts, by id."""
     listed = list(reviews)
@@ -105,7 +94,8 @@ def shown(reviews: Iterable[Review], *, unsent: Mapping[str, str] | None = None)
 
 
 def _shown(review: Review, skill: Skill | None, text: str) -> dict[str, Any]:
-    talk = [_talk_line(entry) for entry in review.talk if isinstance(entry, Mapping)]
+    speakers = {OWNER: "You", ASSISTANT: "Your assistant"}
+    talk = [_talk_line(entry, speakers, review.caller.name) for entry in review.talk if isinstance(entry, Mapping)]
     draft = review.draft if review.state == Review.State.PENDING else None
     if draft is not None and draft.state != SkillDraft.State.OPEN:
         draft = None
@@ -131,12 +121,13 @@ def _shown(review: Review, skill: Skill | None, text: str) -> dict[str, Any]:
     }
 
 
-def _talk_line(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _talk_line(entry: Mapping[str, Any], speakers: Mapping[str, str], caller: str) -> dict[str, Any]:
     try:
         at = moment(datetime.fromisoformat(str(entry.get("at"))))
     except ValueError:
         at = ""
-    return {"own": entry.get("from") == "owner", "text": str(entry.get("text", "")), "at": at}
+    own = speakers.get(str(entry.get("from")))
+    return {"by": own or caller, "own": own is not None, "text": str(entry.get("text", "")), "at": at}
 
 
 def _run(review: Review, skill: Skill | None) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 import json
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime
 
+from django.conf import settings
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from trust.limits import COLUMNS, Limits
 from trust.models import AuditEntry, Caller, CallerIdentity, Level, Observation, Review, Skill, SkillDraft
@@ -116,10 +116,14 @@ def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
     return Standing(row[0], row[1], Level(row[2]), grants, row[4])
 
 
-def callers_decided_since(moment: datetime) -> list[Caller]:
-    """Returns the callers that are let in and about which the owner decided something since then."""
-    recent = Observation.objects.filter(created_at__gte=moment).values("caller")
-    return list(Caller.objects.filter(pk__in=recent, enabled=True).order_by("pk"))
+def callers_to_learn() -> list[Caller]:
+    """Returns the callers that are let in and about which there is something new: the owner decided something that was
+    not learned from, or it is time to go from Observe to Learn."""
+    news = Observation.objects.filter(caller=OuterRef("pk"), pk__gt=OuterRef("learned_up_to"))
+    learning = Exists(news) & ~Q(level=Level.OBSERVE)
+    after = settings.LEARN_AFTER
+    rising = Q(level=Level.OBSERVE, interaction_count__gte=after) if after else Q(pk__in=[])
+    return list(Caller.objects.filter(learning | rising, enabled=True).order_by("pk"))
 
 
 def drafts_untried() -> list[int]:

@@ -1,18 +1,12 @@
 """Celery's entry points: each calls a service."""
 
-from datetime import timedelta
-
 from celery import shared_task
-from django.utils import timezone
 
 from trust.learning.preview import draft_preview
 from trust.learning.services import caller_learn
 from trust.models import Caller
-from trust.selectors import callers_decided_since, drafts_untried
+from trust.selectors import callers_to_learn, drafts_untried
 from trust.services import reviews_sweep
-
-# A model may be asked for each: not again and again, where there is nothing new.
-LATELY = timedelta(hours=1)
 
 
 @shared_task(name="trust.tasks.sweep")
@@ -30,8 +24,9 @@ def learn(caller_id: int) -> None:
 
 @shared_task(name="trust.tasks.learn_all")
 def learn_all() -> None:
-    """Learns about the callers that were decided about lately, and tries drafts: what lost messages were to do."""
-    for caller in callers_decided_since(timezone.now() - LATELY):
+    """Learns about the callers of which there is something new, and tries drafts: what lost messages were to do, and
+    what no message was sent for, as when a caller only leaves the owner word."""
+    for caller in callers_to_learn():
         caller_learn(caller=caller)
     for draft_id in drafts_untried():
         draft_preview(draft_id=draft_id)

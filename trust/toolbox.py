@@ -1,5 +1,6 @@
 """The tool by which the assistant sees what skills there are while it reads a request for its owner."""
 
+from trust.models import Skill
 from trust.selectors import skills_of_workspace
 from volcanic.db import run_db
 from volcanic.runtime.base import Inbound
@@ -23,6 +24,10 @@ def _offered(inbound: Inbound | None) -> bool:
 
 
 def _listed(workspace_id: int) -> str:
-    return "\n".join(
-        f"- {skill.slug}: {skill.name}. {skill.description}" for skill in skills_of_workspace(workspace_id)
-    )
+    return "\n".join(_line(skill) for skill in skills_of_workspace(workspace_id))
+
+
+def _line(skill: Skill) -> str:
+    """Returns a skill in the list; one that was learned is described by a caller's words, which are no other's to
+    read."""
+    return f"- {skill.slug}" if skill.by_example else f"- {skill.slug}: {skill.name}. {skill.description}"

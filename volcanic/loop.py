@@ -2,6 +2,10 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -26,3 +30,11 @@ def get_loop() -> asyncio.AbstractEventLoop:
             threading.Thread(target=_loop.run_forever, name="loop", daemon=True).start()
             started.wait()
         return _loop
+
+
+def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Runs `work` on the process's loop and returns what it returns. For threads: blocks until it is done.
+
+    Raises what it raises; concurrent.futures.CancelledError when it was canceled.
+    """
+    return asyncio.run_coroutine_threadsafe(work, get_loop()).result()

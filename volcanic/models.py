@@ -204,6 +204,12 @@ class Notification(models.Model):
                 condition=models.Q(read_at__isnull=True),
                 name="notification_unread_of_kind",
             ),
+            # What the owner has not read about a task, when it needs them no more.
+            models.Index(
+                fields=["task"],
+                condition=models.Q(task__isnull=False, read_at__isnull=True),
+                name="notification_unread_of_task",
+            ),
             # What is to be told.
             models.Index(
                 fields=["workspace", "id"], condition=models.Q(delivered_at__isnull=True), name="notification_untold"

@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.search import SearchQuery, SearchRank, SearchVector
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast, Length
 from django.utils import timezone
 
 from volcanic.models import Memory, Notification, Turn, WorkingNote, Workspace
@@ -21,20 +23,40 @@ def workspaces_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Workspace]
     return Workspace.objects.filter(owner_id=user.pk)
 
 
+# What a model is given of a session's past: its newest turns, so many and together of so many characters. The rest
+# stays in the transcript. A session that goes on for years would else come to a prompt that no model takes.
+MAX_HISTORY_TURNS, MAX_HISTORY_CHARACTERS = 200, 400_000
+
+
 def session_history(*, session_id: int, origin: str) -> tuple[Sequence[PastTurn], PastTurn | None]:
-    """Returns a session's past turns, oldest first, and the one among them whose open question a new turn of `origin`
-    answers (None if there is none).
+    """Returns a session's newest past turns, oldest first, and the one among them whose open question a new turn of
+    `origin` answers (None if there is none).
 
     That one comes last, whatever ran in the session since it asked: an answer follows its question.
     """
-    rows = Turn.objects.filter(session_id=session_id).order_by("id").values_list("origin", "messages", "pending")
-    past = [PastTurn(origin=row[0], messages=row[1], pending=row[2]) for row in rows]
-    last_own = next((turn for turn in reversed(past) if turn.origin == origin), None)
-    if last_own is None or last_own.pending is None:
+    turns = Turn.objects.filter(session_id=session_id).order_by("-id")
+    sized = turns.annotate(size=Length(Cast("messages", TextField())))
+    newest = list(sized.values_list("origin", "messages", "pending", "size")[: MAX_HISTORY_TURNS + 1])
+    own = next((row[:3] for row in newest if row[0] == origin), None)
+    if own is None and len(newest) > MAX_HISTORY_TURNS:
+        own = turns.filter(origin=origin).values_list("origin", "messages", "pending").first()
+    past: list[PastTurn] = []
+    characters = 0
+    for *facts, size in newest[:MAX_HISTORY_TURNS]:
+        characters += size
+        if past and characters > MAX_HISTORY_CHARACTERS:
+            break
+        past.append(_past_turn(facts))
+    past.reverse()
+    if own is None or own[2] is None:
         return past, None
-    past.remove(last_own)
-    past.append(last_own)
-    return past, last_own
+    answered = _past_turn(own)
+    return [*(turn for turn in past if turn != answered), answered], answered
+
+
+def _past_turn(facts: Sequence[Any]) -> PastTurn:
+    origin, messages, pending = facts
+    return PastTurn(origin=origin, messages=messages, pending=pending)
 
 
 _MAX_WORDS = 12

@@ -79,6 +79,14 @@ def notifications_settle(*, task: uuid.UUID, kinds: Iterable[Notification.Kind])
     return unread.update(read_at=now, delivered_at=Coalesce("delivered_at", now))
 
 
+def notifications_settle_of(*, origin: str, workspace_id: int, caller: str, kinds: Iterable[Notification.Kind]) -> int:
+    """The same of what waits about something of a caller's that is no task: `origin` says which. Returns how many."""
+    now = timezone.now()
+    of_caller = Notification.objects.filter(workspace_id=workspace_id, caller=caller, kind__in=list(kinds))
+    unread = of_caller.filter(origin=origin, read_at=None)
+    return unread.update(read_at=now, delivered_at=Coalesce("delivered_at", now))
+
+
 def notifications_mark_read(*, ids: Iterable[int]) -> int:
     """Marks notifications as read, from now on. Returns how many this call changed."""
     return Notification.objects.filter(pk__in=ids, read_at=None).update(read_at=timezone.now())

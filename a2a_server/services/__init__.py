@@ -1,10 +1,10 @@
 """The verbs of tasks. Nothing else writes a task's state. Import them from here.
 
-Inside, everything may import `transitions`, `owner` may import `runs`, and `submitting` may import `reading`.
+Inside, everything may import `transitions`, `owner` and `submitting` may import `runs`, and `submitting` `ending`.
 """
 
+from a2a_server.services.ending import task_cancel, task_expire, task_read, tasks_sweep
 from a2a_server.services.owner import task_answer, task_ask, task_reject, task_resume, task_stop
-from a2a_server.services.reading import task_cancel, task_expire, task_read, tasks_sweep
 from a2a_server.services.runs import (
     ArtifactUpdate,
     Claim,
@@ -13,6 +13,7 @@ from a2a_server.services.runs import (
     run_finish,
     run_note,
     run_release,
+    run_uses,
     runs_lost,
     task_claim,
     task_settle,
@@ -32,6 +33,7 @@ __all__ = [
     "run_finish",
     "run_note",
     "run_release",
+    "run_uses",
     "runs_lost",
     "task_answer",
     "task_ask",

@@ -10,7 +10,7 @@ from a2a_server import queries
 from a2a_server.models import RUNNING, TaskState
 from a2a_server.services.runs import ArtifactUpdate, notice_values
 from a2a_server.services.transitions import status_message, task_enqueue, transition, transition_values
-from volcanic.redaction import redact
+from volcanic.origins import task_origin
 from volcanic.text import clean_json, clean_text
 
 STOPPED = "The owner took the grant for this back."
@@ -45,7 +45,7 @@ def task_answer(*, task_id: uuid.UUID, request: str, reply: str, artifact: dict[
         "from_state": _WAITING.value,
         "state": TaskState.COMPLETED.value,
         "status_message": None,
-        "origin": f"task:{task_id}",
+        "origin": task_origin(task_id),
         "prompt": clean_text(request),
         "messages": json.dumps(clean_json(words)),
         "pending": None,
@@ -68,7 +68,7 @@ def task_reject(*, task_id: uuid.UUID, text: str) -> bool:
     """Ends a task that the owner does not have done: auth_required, or input_required after a question of theirs →
     rejected. Returns whether this call did it."""
     waiting = [_WAITING, TaskState.INPUT_REQUIRED]
-    message = status_message(task_id, redact(text))
+    message = status_message(task_id, text)
     return (
         transition(transition_values(task_id, TaskState.REJECTED, only_from=waiting, status_message=message))
         is not None

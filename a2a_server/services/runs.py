@@ -55,6 +55,10 @@ class Claim:
     request_digest: str
     # How many messages the task's history has, the last one included.
     history_length: int
+    # The skill that the task ran on before, "" for none or where it did not run.
+    last_skill: str
+    # The message that began the task, where `message` is a later one.
+    first_message: dict[str, Any] | None
 
 
 def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
@@ -92,6 +96,8 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         request_digest=row[19],
         history_length=row[20],
         review_id=row[21],
+        last_skill=row[22],
+        first_message=json.loads(row[23]) if row[23] else None,
         started_at=now,
     )
 
@@ -199,6 +205,16 @@ def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False) -> None
     }
     with connection.cursor() as cursor:
         cursor.execute(queries.RUN_NOTE, values)
+
+
+def run_uses(*, claim: Claim, untold: str) -> bool:
+    """Writes down what a run has used so far, in the words in which the owner is told of it should the run be broken
+    off. Returns whether the run still held its task; if not, nothing was written."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            queries.RUN_USES, {"task": claim.task_id, "attempt": claim.attempt, "untold": clean_text(redact(untold))}
+        )
+        return bool(cursor.rowcount)
 
 
 def run_release(*, claim: Claim) -> bool:

@@ -16,14 +16,16 @@ from django.utils import timezone
 from a2a_server import builtin, queries, quotas
 from a2a_server.errors import InvalidParams, NotSupported
 from a2a_server.files import IncomingFile, file_line, files_keep
+from a2a_server.messages import message_text
 from a2a_server.models import TERMINAL, TaskState
 from a2a_server.push_configs import WantedPush, push_config_set
-from a2a_server.selectors import TaskView, part_text
-from a2a_server.services.reading import task_read
+from a2a_server.selectors import TaskView
+from a2a_server.services.ending import task_read
 from a2a_server.services.runs import ArtifactUpdate, notice_values
 from a2a_server.services.transitions import status_message, task_enqueue, tell, transition
 from trust.limits import Limits
 from trust.services import review_add
+from volcanic.origins import caller_scope
 
 ADDED = "Your message was added to the request. The owner has not decided yet."
 CONTEXT_BUSY = "context busy, retry when the current task ends"
@@ -159,7 +161,7 @@ def _values(submission: Submission) -> dict[str, Any]:
         "task": task_id,
         "caller": submission.caller_id,
         "workspace": submission.workspace_id,
-        "scope": f"a2a-{submission.caller_id}_{context_id}",
+        "scope": f"{caller_scope(submission.caller_id)}_{context_id}",
         "title": f"{submission.caller_name} / {context_id}",
         "context": context_id,
         "digest": submission.digest,
@@ -227,14 +229,18 @@ def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, u
     files that don't fit.
     """
     message = {**submission.message, "taskId": str(submission.task_id)}
-    text = "\n".join(part_text(part) for part in message.get("parts", ()))
     values = {**values, "status_message": status_message(submission.task_id, ADDED), "message": json.dumps(message)}
     with transaction.atomic():
         # The review first and then the task, in the order in which a decision takes them.
         files = [file_line(file.filename, file.position, file.declared_type) for file in submission.files]
         try:
             added = review_add(
-                task=submission.task_id, caller_id=submission.caller_id, message=message, text=text, files=files
+                task=submission.task_id,
+                caller_id=submission.caller_id,
+                message=message,
+                text=message_text(message),
+                key_id=submission.key_id,
+                files=files,
             )
         except ValidationError as error:
             raise NotSupported(" ".join(error.messages)) from None

@@ -2,7 +2,6 @@
 
 import signal
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -15,7 +14,6 @@ from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, state_of, text_of
 from tests.receiver import Receiver
 from tests.reviewing import Decision, decide, review_of, waiting_review_of
-from tests.waiting import wait_for
 from trust.errors import ReviewChangedError
 from trust.learning.services import draft_approve
 from trust.models import AuditEntry, Caller, Grant, Level, Review, Skill, SkillDraft
@@ -25,14 +23,6 @@ from volcanic.services import note_write
 
 State = Review.State
 FILE = {"raw": "ZXZpbA==", "filename": "evil.txt"}
-
-
-@pytest.fixture
-def strange(api: Api, product: Product, stranger: Keyed) -> Iterator[Api]:
-    """The product's API, as the stranger calls it."""
-    (product.folder / "workspaces" / "main").mkdir(parents=True, exist_ok=True)
-    with product.api(stranger.key) as client:
-        yield client
 
 
 def test_a_message_under_the_id_of_the_approved_one_is_another(strange: Api, product: Product) -> None:
@@ -137,16 +127,14 @@ def test_messages_to_the_owner_are_bounded_whichever_way_they_come(strange: Api,
     assert list(Notification.objects.values_list("kind", flat=True)) == ["message"]
 
 
-def test_an_answer_for_notify_user_is_a_message_with_its_limit(strange: Api, stranger: Keyed) -> None:
+def test_an_answer_for_notify_user_is_an_answer(strange: Api) -> None:
+    """What the owner asked is answered to them, and not left as a message beside it."""
     task = strange.send("Book it.")
     decide(task, Decision.ASK, "For how many?")
-    Notification.objects.bulk_create(
-        Notification(workspace=stranger.caller.workspace, caller="stranger", kind="message", text=str(number))
-        for number in range(1000)
-    )
-    answer = {"message": message("spam", taskId=task["id"]), "metadata": {"skill": "notify-user"}}
-    assert state_of(strange.result("SendMessage", answer)["task"]) == "REJECTED"
-    assert Notification.objects.filter(text="spam").count() == 0
+    answer = {"message": message("Four.", taskId=task["id"]), "metadata": {"skill": "notify-user"}}
+    assert state_of(strange.result("SendMessage", answer)["task"]) == "AUTH_REQUIRED"
+    assert waiting_review_of(task).talk[-1]["text"] == "Four."
+    assert not Notification.objects.filter(kind="message").exists()
 
 
 def test_two_threads_about_the_same_request_both_go_on(strange: Api) -> None:
@@ -159,13 +147,21 @@ def test_two_threads_about_the_same_request_both_go_on(strange: Api) -> None:
     assert {review_of(one).state for one in (task, second)} == {State.PENDING}
 
 
-def test_what_was_asked_about_is_done_whole_once_it_is_granted(strange: Api, stranger: Keyed) -> None:
-    """The answer alone would be no request."""
+@pytest.mark.parametrize("named", [{}, {"skill": "tidy"}])
+def test_what_the_owner_asked_about_comes_back_to_them(strange: Api, stranger: Keyed, named: dict[str, str]) -> None:
+    """Whatever was granted since, and whatever the answer calls itself: what would run is more than the answer."""
+    Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
     task = strange.send("Book it.")
     decide(task, Decision.ASK, "For how many?")
-    grant_add(caller=stranger.caller, slug="chat", level=Level.ACT)
-    assert text_of(strange.send("Four.", taskId=task["id"])) == "Book it.\n\nFour."
-    assert wait_for(lambda: review_of(task).state == State.VOID)
+    for slug in ("chat", "tidy"):
+        grant_add(caller=stranger.caller, slug=slug, level=Level.ACT)
+    answer = {"message": message("Four.", taskId=task["id"]), "metadata": named}
+    assert state_of(strange.result("SendMessage", answer)["task"]) == "AUTH_REQUIRED"
+    review = waiting_review_of(task)
+    assert (review.request, review.skill) == ("Book it.", "chat")
+    assert [line["text"] for line in review.talk] == ["For how many?", "Four."]
+    decide(task, Decision.APPROVE)
+    assert text_of(strange.wait(task["id"], "COMPLETED")) == "Book it.\n\nFour."
 
 
 @pytest.mark.parametrize("state", ["canceled", "failed", "rejected"])
@@ -208,7 +204,7 @@ def test_a_learned_skill_covers_no_files(strange: Api, stranger: Keyed) -> None:
         name="Note it",
         description="Notes it.",
         instructions="Note it.",
-        examples=["Please note the parcel of Monday."],
+        examples=[f"Please note the parcel of {day}." for day in ("Monday", "Tuesday", "Saturday")],
         decision="approve",
     )
     words = {"text": "Please note the parcel of Sunday."}

@@ -121,7 +121,7 @@ def make_review(caller: Caller, task: Task, *, text: str = "a request", **values
         "caller_id": caller.pk,
         "task": task.pk,
         "context_id": task.context_id,
-        "key_id": None,
+        "keys": [],
         "skill": "chat",
         "level": Level(caller.level),
         "messages": task.history or [wire_message("ROLE_USER", text)],

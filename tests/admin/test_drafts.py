@@ -1,5 +1,6 @@
 """The screen of drafts: everything that a decision needs, one decision for the version that was shown."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from django.utils import timezone
 
 from a2a_server.models import TaskState
 from tests.admin.conftest import LoginAs, Rows, admin_url, make_draft, make_review, make_task
-from trust.draft_pages import SHORT, STATE_LABELS
-from trust.learning.services import draft_approve, draft_reject, draft_update
+from trust.draft_pages import LATEST, SHORT, STATE_LABELS
+from trust.learning.drafts import draft_withdraw
+from trust.learning.services import DECIDED_OTHERWISE, draft_approve, draft_reject, draft_update, not_like_this
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import caller_create
+from trust.services import caller_create, caller_set_enabled, grant_add
 
 HOSTILE = "<script>alert('a')</script><img src=x onerror=alert(1)> https://evil.example/ \u202ekcab"
 EXAMPLE = "Please note that the parcel of Friday has come.\nIt weighs 2 kg."
@@ -366,17 +368,98 @@ def test_a_review_shows_the_draft_that_would_cover_it(as_owner: Client, rows: Ro
             "All of the instructions",
             "I would write: Friday.",
             _url("change", draft.pk),
-            "Edit or reject the draft",
             "Approve, and handle this from now on",
+            # What was asked, and how it was decided each time.
+            "the parcel of Monday has come",
+            "the parcel of Friday has come",
+            'data-label="Decision">Approved',
+            "One line each.",
+            admin_url(Observation, "change", draft.evidence[1]),
+            "Edit the draft",
+            "Reject the draft",
+            _url("reject", draft.pk),
         ):
             assert part in text, part
+
+
+def test_a_card_shows_the_latest_decisions(as_owner: Client, rows: Rows, caller: Caller) -> None:
+    evidence = [
+        Observation.objects.create(
+            caller=caller, task=uuid.uuid4(), skill="chat", decision="approve", request=f"no. {n}"
+        )
+        for n in range(LATEST + 2)
+    ]
+    review = _waiting(rows, make_draft(caller, evidence, text=EXAMPLE))
+    text = as_owner.get(reverse("admin:trust_review_change", args=[review.pk])).content.decode()
+    assert "no. 1<" not in text
+    assert f"no. {LATEST + 1}<" in text
+    assert "And 2 earlier" in text
+
+
+def test_a_draft_is_rejected_where_the_review_shows_it(
+    as_owner: Client, as_other: Client, owner: User, rows: Rows, other_rows: Rows, draft: SkillDraft
+) -> None:
+    review = _waiting(rows, draft)
+    url, page = _url("reject", draft.pk), reverse("admin:trust_review_change", args=[review.pk])
+    posted = {"version": draft.version, "review": review.pk}
+    assert as_other.post(url, posted).status_code == 404
+    checked = Client(enforce_csrf_checks=True)
+    checked.force_login(owner, backend="django.contrib.auth.backends.ModelBackend")
+    assert checked.post(url, posted).status_code == 403
+    token = checked.get(page).context["csrf_token"]
+    response = checked.post(url, {**posted, "csrfmiddlewaretoken": str(token)}, follow=True)
+    assert response.redirect_chain == [(page, 302)]
+    text = response.content.decode()
+    assert "Rejected. Such requests go on coming to you" in text
+    assert "If you have it handled from now on" not in text
+    assert _state(draft) == "rejected"
+    review.refresh_from_db()
+    assert (review.state, review.draft) == ("pending", None)
+    # Nowhere else, whatever is posted.
+    for where in ("https://evil.example/", "9" * 30, "-1", "٣"):
+        answer = as_owner.post(url, {**posted, "review": where})
+        assert answer["Location"] == _url("change", draft.pk)
+
+
+def test_what_others_use_is_named(as_owner: Client, rows: Rows, draft: SkillDraft) -> None:
+    skill = draft_approve(draft=draft, version=draft.version)
+    grant_add(caller=rows.caller, slug=skill.slug)
+    assert not_like_this(caller=draft.caller, slug=skill.slug, task=uuid.uuid4(), request="x")
+    draft.refresh_from_db()
+    review = _waiting(rows, draft)
+    assert "is granted to olivias-bot, too, and stays as it is for them" in _page(as_owner, draft)
+    text = as_owner.get(reverse("admin:trust_review_change", args=[review.pk])).content.decode()
+    assert "is granted to olivias-bot, too, and stays as it is for them" in text
+    _post(as_owner, draft, "approve")
+    assert "it is granted to olivias-bot, too" in AuditEntry.objects.filter(action="draft.approved").latest("id").reason
+    assert Skill.objects.filter(by_example=True).count() == 2
+
+
+def test_what_can_not_be_approved_says_why(as_owner: Client, rows: Rows, draft: SkillDraft) -> None:
+    review = _waiting(rows, draft)
+    caller_set_enabled(caller=draft.caller, enabled=False)
+    Review.objects.filter(pk=review.pk).update(state=Review.State.PENDING)
+    told = "parcel-bot is disabled. Enable it first, or reject the draft."
+    text = _page(as_owner, draft)
+    assert told in text
+    assert _url("approve", draft.pk) not in text
+    assert told in as_owner.get(reverse("admin:trust_review_change", args=[review.pk])).content.decode()
+    assert told in _post(as_owner, draft, "approve")
+    assert _state(draft) == "open"
+
+
+def test_why_it_was_withdrawn_is_told(as_owner: Client, draft: SkillDraft) -> None:
+    draft_withdraw(draft=draft, reason=DECIDED_OTHERWISE)
+    text = _page(as_owner, draft)
+    assert "You decided the last 3 such requests otherwise." in text
+    assert "was taken back" not in text
 
 
 def test_a_draft_that_was_decided_elsewhere_is_not_offered(as_owner: Client, rows: Rows, draft: SkillDraft) -> None:
     review = _waiting(rows, draft)
     draft_approve(draft=draft, version=draft.version)
     text = as_owner.get(reverse("admin:trust_review_change", args=[review.pk])).content.decode()
-    assert "Edit or reject the draft" not in text
+    assert "Reject the draft" not in text
     assert 'value="grant"' not in text
     assert 'value="approve"' in text
 

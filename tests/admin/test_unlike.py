@@ -53,9 +53,9 @@ def test_the_grant_is_taken_back_with_the_owners_words(as_owner: Client, rows: R
 
 
 def test_plain_chat_is_a_grant_too(as_owner: Client, rows: Rows) -> None:
-    task = make_task(rows, state=TaskState.FAILED, attempt=1)
-    assert BUTTON not in _page(as_owner, task)
+    assert BUTTON not in _page(as_owner, make_task(rows, state=TaskState.FAILED, attempt=1))
     grant_add(caller=rows.caller, slug="chat")
+    task = make_task(rows, state=TaskState.FAILED, attempt=1)
     assert BUTTON in _page(as_owner, task)
     assert "chat is no longer granted to olivias-bot." in _post(as_owner, task)
 

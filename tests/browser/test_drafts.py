@@ -3,10 +3,11 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.admin.conftest import Rows, admin_url, make_draft, make_rows
+from a2a_server.models import TaskState
+from tests.admin.conftest import Rows, admin_url, make_draft, make_review, make_rows, make_task
 from tests.browser.test_admin import fits, log_in, open_page
 from tests.product import Product, text_of
-from trust.models import Observation, SkillDraft
+from trust.models import Observation, Review, SkillDraft
 from volcanic.models import Workspace
 
 REQUEST = "Please note that the parcel of Friday has come."
@@ -50,3 +51,27 @@ def test_a_draft_is_edited_and_approved(proposed: tuple[Rows, SkillDraft], page:
     open_page(page, admin_url(SkillDraft, "change", draft.pk))
     expect(page.get_by_text("Append, don't replace.").first).to_be_visible()
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+
+
+@pytest.fixture
+def shown(proposed: tuple[Rows, SkillDraft]) -> Review:
+    """A review that shows the draft."""
+    rows, draft = proposed
+    draft.refresh_from_db()
+    return make_review(rows.caller, make_task(rows, state=TaskState.AUTH_REQUIRED), text=REQUEST, draft=draft)
+
+
+def test_a_draft_is_rejected_where_a_review_shows_it(
+    proposed: tuple[Rows, SkillDraft], shown: Review, page: Page
+) -> None:
+    log_in(page)
+    open_page(page, admin_url(Review, "change", shown.pk))
+    fits(page)
+    page.get_by_text("All of the instructions").click()
+    fits(page)
+    expect(page.get_by_role("link", name="Edit the draft")).to_be_visible()
+    page.get_by_role("button", name="Reject the draft").click()
+    expect(page.get_by_text("Rejected. Such requests go on coming to you")).to_be_visible()
+    expect(page.get_by_role("button", name="Reject the draft")).to_have_count(0)
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    fits(page)

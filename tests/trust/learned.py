@@ -15,6 +15,7 @@ from trust.learning.services import caller_learn
 from trust.models import CHAT, Caller, Level, Observation, Review, SkillDraft
 from trust.services import Request, review_open
 from volcanic.models import Session, Turn
+from volcanic.origins import caller_scope, task_origin
 
 DAYS = ("Monday", "Tuesday", "Friday", "Sunday")
 PARCEL = "Please note that the parcel of {} has come."
@@ -51,7 +52,20 @@ def drafted(caller: Caller) -> SkillDraft:
 
 def used(one: Observation, *names: str, outcome: str = "success") -> None:
     """Leaves the turn of a request, in which the assistant called tools; in the form of pydantic-ai."""
-    session = Session.objects.create(workspace=one.caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
+    context = str(uuid.uuid4())
+    scope = f"{caller_scope(one.caller_id)}_{context}"
+    session = Session.objects.create(workspace=one.caller.workspace, kind="inbound", scope=scope)
+    one.review = Review.objects.create(
+        caller=one.caller,
+        task=one.task,
+        context_id=context,
+        skill=CHAT,
+        level=one.caller.level,
+        request=one.request,
+        state=Review.State.APPROVED,
+        expires_at=timezone.now(),
+    )
+    one.save(update_fields=["review"])
     calls = [{"part_kind": "tool-call", "tool_name": name, "args": "{}", "tool_call_id": name} for name in names]
     results: list[dict[str, Any]] = [
         {"part_kind": "tool-return", "tool_name": name, "content": "ok", "tool_call_id": name, "outcome": outcome}
@@ -65,7 +79,7 @@ def used(one: Observation, *names: str, outcome: str = "success") -> None:
     ]
     Turn.objects.create(
         session=session,
-        origin=f"task:{one.task}",
+        origin=task_origin(one.task),
         prompt=one.request,
         messages=messages,
         state="completed",
@@ -85,7 +99,7 @@ def waiting(caller: Caller, draft: SkillDraft | None = None, text: str = "Do it.
             caller_id=caller.pk,
             task=task.pk,
             context_id="c",
-            key_id=None,
+            keys=(),
             skill=CHAT,
             level=Level(caller.level),
             messages=[words],

@@ -1,11 +1,13 @@
 """Learning, in the process: what the owner's decisions lead to, and what they never lead to without the owner."""
 
 import uuid
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import settings as searching
 from hypothesis import strategies as st
@@ -457,9 +459,13 @@ def test_what_fails_to_become_a_skill_leaves_the_draft_open(stranger: Keyed) -> 
 # Not like this.
 
 
-def unlike(caller: Caller, slug: str, text: str = "Never on a Sunday.") -> bool:
+WORDS = "Never on a Sunday."
+
+
+def unlike(caller: Caller, slug: str, text: str = WORDS, ran_at: datetime | None = None) -> bool:
+    request = PARCEL.format("Sunday")
     with acting_as("owner olivia"):
-        return not_like_this(caller=caller, slug=slug, task=uuid.uuid4(), request=PARCEL.format("Sunday"), text=text)
+        return not_like_this(caller=caller, slug=slug, task=uuid.uuid4(), request=request, text=text, ran_at=ran_at)
 
 
 def test_not_like_this_of_a_caller_at_act(friend: Keyed) -> None:
@@ -491,14 +497,64 @@ def test_not_like_this_raises_nobody(stranger: Keyed, level: Level) -> None:
     assert not Grant.objects.filter(caller=stranger.caller).exists()
 
 
-def test_not_like_this_twice_and_without_a_grant(stranger: Keyed) -> None:
-    assert not unlike(stranger.caller, CHAT)
+def test_not_like_this_of_two_that_ran_at_once(stranger: Keyed) -> None:
+    """The second one ran on the grant too, which is gone when it is marked: the owner's words still count."""
     skill = draft_approve(draft=drafted(stranger.caller), version=1)
     assert unlike(stranger.caller, skill.slug)
-    assert not unlike(stranger.caller, skill.slug)
     draft = SkillDraft.objects.get()
-    assert (draft.state, draft.version, Observation.objects.filter(decision=Decision.UNLIKE).count()) == ("open", 2, 1)
-    assert draft.instructions.startswith("Not like this, said your owner of what was done: Never on a Sunday.\n")
+    review = waiting(stranger.caller, draft)
+    assert not unlike(stranger.caller, skill.slug, "Nor at night.")
+    assert not unlike(stranger.caller, skill.slug, "")
+    draft.refresh_from_db()
+    assert (draft.state, draft.version, draft.previewed_at) == ("open", 3, None)
+    lines = ["Not like this, said your owner of what was done: " + words for words in ("Nor at night.", WORDS)]
+    assert draft.instructions.splitlines()[:2] == lines
+    seen = Observation.objects.filter(decision=Decision.UNLIKE).order_by("id")
+    assert [one.edits for one in seen] == [WORDS, "Nor at night.", ""]
+    assert AuditEntry.objects.filter(action="review.unlike").count() == 3
+    with pytest.raises(ReviewChangedError):
+        review_decide(review_id=review.pk, decision=Decision.GRANT, digest=review.digest)
+    assert caller_learn(caller=stranger.caller) == []
+
+
+def test_a_task_is_marked_once(stranger: Keyed) -> None:
+    skill = draft_approve(draft=drafted(stranger.caller), version=1)
+    task = uuid.uuid4()
+    given: dict[str, Any] = {"caller": stranger.caller, "slug": skill.slug, "task": task, "request": "x"}
+    assert not_like_this(**given, text="Once.")
+    draft_approve(draft=SkillDraft.objects.get(), version=2)
+    assert not not_like_this(**given, text="Twice.")
+    assert Grant.objects.filter(caller=stranger.caller).exists()
+    assert Observation.objects.filter(decision=Decision.UNLIKE).count() == 1
+
+
+def test_not_like_this_of_what_ran_before_the_grant_was_given_anew(stranger: Keyed) -> None:
+    skill = draft_approve(draft=drafted(stranger.caller), version=1)
+    ran_at = timezone.now()
+    assert unlike(stranger.caller, skill.slug, ran_at=ran_at)
+    draft_approve(draft=SkillDraft.objects.get(), version=2)
+    assert not unlike(stranger.caller, skill.slug, "Nor at night.", ran_at=ran_at)
+    assert Grant.objects.filter(caller=stranger.caller).exists()
+    assert SkillDraft.objects.get().state == State.APPROVED
+    assert Observation.objects.filter(edits="Nor at night.").exists()
+    assert unlike(stranger.caller, skill.slug, ran_at=timezone.now())
+
+
+def test_what_rests_on_decisions_that_were_taken_back_is_not_reopened(stranger: Keyed) -> None:
+    draft = drafted(stranger.caller)
+    skill = draft_approve(draft=draft, version=1)
+    review = waiting(stranger.caller, draft)
+    observations_reverse(ids=draft.evidence)
+    draft.refresh_from_db()
+    assert draft.state == State.APPROVED  # the grant stands
+    assert unlike(stranger.caller, skill.slug)
+    draft.refresh_from_db()
+    review.refresh_from_db()
+    assert (draft.state, draft.decision_text, review.draft) == (
+        State.WITHDRAWN,
+        "A decision that it rested on was taken back.",
+        None,
+    )
     assert caller_learn(caller=stranger.caller) == []
 
 

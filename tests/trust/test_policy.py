@@ -24,53 +24,50 @@ OFFER = Decision(Mode.REVIEW, offers_grant=True)
 DRAFT = Decision(Mode.TRIAGE, offers_draft=True)
 
 
-def ask(
-    level: Level, grants: dict[str, Level | None], skill: str, *, approved: bool = False, has_draft: bool = False
-) -> Decision:
-    kind = KINDS.get(skill)
-    return decide(
-        level=level, grants=grants, skill=skill, kind=kind, max_hops=3, approved=approved, has_draft=has_draft
-    )
+def ask(level: Level, grants: dict[str, Level | None], skill: str, **facts: bool) -> Decision:
+    return decide(level=level, grants=grants, skill=skill, kind=KINDS.get(skill), max_hops=3, **facts)
+
+
+PLAIN: dict[str, bool] = {}
+# There is a draft of a skill that would cover it; the owner has it before them, or has approved it.
+HAS_DRAFT, HELD, APPROVED = {"has_draft": True}, {"held": True}, {"approved": True}
 
 
 @pytest.mark.parametrize(
-    ("skill", "granted", "observe_learn", "propose", "act"),
+    ("skill", "granted", "facts", "observe_learn", "propose", "act"),
     [
-        (NOTIFY_USER, False, BUILT_IN, BUILT_IN, BUILT_IN),
-        (NOTIFY_USER, True, BUILT_IN, BUILT_IN, BUILT_IN),
-        ("scheduling", True, REVIEW, OFFER, DONE),
-        ("thermostat", True, REVIEW, OFFER, DONE),
-        (QUERY_AVAILABILITY, True, REVIEW, OFFER, ANSWERED),
-        (CHAT, False, TRIAGE, TRIAGE, TRIAGE),
-        (CHAT, True, TRIAGE, TRIAGE, DONE),
+        (NOTIFY_USER, False, PLAIN, BUILT_IN, BUILT_IN, BUILT_IN),
+        (NOTIFY_USER, True, PLAIN, BUILT_IN, BUILT_IN, BUILT_IN),
+        ("scheduling", True, PLAIN, REVIEW, OFFER, DONE),
+        ("thermostat", True, PLAIN, REVIEW, OFFER, DONE),
+        (QUERY_AVAILABILITY, True, PLAIN, REVIEW, OFFER, ANSWERED),
+        (CHAT, False, PLAIN, TRIAGE, TRIAGE, TRIAGE),
+        (CHAT, True, PLAIN, TRIAGE, TRIAGE, DONE),
+        # A draft is shown at Propose, with plain requests that are not granted; it never makes anything be done.
+        (CHAT, False, HAS_DRAFT, TRIAGE, DRAFT, TRIAGE),
+        (CHAT, True, HAS_DRAFT, TRIAGE, TRIAGE, DONE),
+        ("scheduling", True, HAS_DRAFT, REVIEW, OFFER, DONE),
+        (NOTIFY_USER, False, HAS_DRAFT, BUILT_IN, BUILT_IN, BUILT_IN),
+        # What is held is the owner's to decide, whatever is granted.
+        (CHAT, False, HELD, TRIAGE, TRIAGE, TRIAGE),
+        (CHAT, True, HELD, TRIAGE, TRIAGE, TRIAGE),
+        ("scheduling", True, HELD, REVIEW, OFFER, REVIEW),
+        (QUERY_AVAILABILITY, True, HELD, REVIEW, OFFER, REVIEW),
+        # What they approved is done, at every level.
+        (CHAT, False, APPROVED, DONE, DONE, DONE),
+        (CHAT, False, APPROVED | HELD, DONE, DONE, DONE),
+        ("scheduling", True, APPROVED | HELD, DONE, DONE, DONE),
+        (QUERY_AVAILABILITY, True, APPROVED | HELD, ANSWERED, ANSWERED, ANSWERED),
     ],
 )
-def test_table(skill: str, granted: bool, observe_learn: Decision, propose: Decision, act: Decision) -> None:
-    grants: dict[str, Level | None] = {skill: None} if granted else {}
-    for level in LOW:
-        assert ask(level, grants, skill) == observe_learn
-    assert ask(Level.PROPOSE, grants, skill) == propose
-    assert ask(Level.ACT, grants, skill) == act
-
-
-@pytest.mark.parametrize(
-    ("skill", "granted", "observe_learn", "propose", "act"),
-    [
-        (CHAT, False, TRIAGE, DRAFT, TRIAGE),
-        (CHAT, True, TRIAGE, TRIAGE, DONE),
-        ("scheduling", True, REVIEW, OFFER, DONE),
-        (NOTIFY_USER, False, BUILT_IN, BUILT_IN, BUILT_IN),
-    ],
-)
-def test_table_where_there_is_a_draft(
-    skill: str, granted: bool, observe_learn: Decision, propose: Decision, act: Decision
+def test_table(
+    skill: str, granted: bool, facts: dict[str, bool], observe_learn: Decision, propose: Decision, act: Decision
 ) -> None:
-    """It is shown at Propose, with plain requests that are not granted; it never makes anything be done."""
     grants: dict[str, Level | None] = {skill: None} if granted else {}
     for level in LOW:
-        assert ask(level, grants, skill, has_draft=True) == observe_learn
-    assert ask(Level.PROPOSE, grants, skill, has_draft=True) == propose
-    assert ask(Level.ACT, grants, skill, has_draft=True) == act
+        assert ask(level, grants, skill, **facts) == observe_learn
+    assert ask(Level.PROPOSE, grants, skill, **facts) == propose
+    assert ask(Level.ACT, grants, skill, **facts) == act
 
 
 @pytest.mark.parametrize("level", Level)
@@ -99,13 +96,6 @@ def test_a_grants_own_level_counts_for_its_skill_only(level: Level, own: Level) 
     assert ask(level, grants, "scheduling") == ask(own, {"scheduling": None}, "scheduling")
     assert ask(level, grants, "thermostat") == ask(level, {"thermostat": None}, "thermostat")
     assert ask(level, grants, CHAT) == ask(level, NONE, CHAT)
-
-
-@pytest.mark.parametrize("level", Level)
-def test_what_the_owner_approved_is_done(level: Level) -> None:
-    assert ask(level, NONE, CHAT, approved=True) == DONE
-    assert ask(level, {"scheduling": None}, "scheduling", approved=True) == DONE
-    assert ask(level, {QUERY_AVAILABILITY: None}, QUERY_AVAILABILITY, approved=True) == ANSWERED
 
 
 @pytest.mark.parametrize(("hops", "rejected"), [(0, False), (3, False), (4, True)])

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from trust.models import SkillDraft
-from volcanic.loop import get_loop
+from volcanic.loop import run_on_loop
+from volcanic.origins import caller_scope
 from volcanic.runtime import tools
 from volcanic.runtime.base import Inbound, Outcome, Sink, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
@@ -30,7 +31,7 @@ def draft_preview(*, draft_id: int) -> None:
     if draft is None or draft.state != SkillDraft.State.OPEN or draft.previewed_at is not None:
         return
     try:
-        outcome = asyncio.run_coroutine_threadsafe(_try(_turn(draft), SilentSink()), get_loop()).result()
+        outcome = run_on_loop(_try(_turn(draft), SilentSink()))
     except TurnFailedError as error:
         outcome = Outcome(state=TurnState.FAILED, text=str(error))
     except Exception:
@@ -53,7 +54,7 @@ async def _try(turn: Turn, sink: Sink) -> Outcome:
 
 def _turn(draft: SkillDraft) -> Turn:
     caller = draft.caller
-    inbound = Inbound(caller=caller.name, scope=f"a2a-{caller.pk}")
+    inbound = Inbound(caller=caller.name, scope=caller_scope(caller.pk))
     looking = tools.allowed(inbound, reads=_LOOKING, changes=())
     text = draft.examples[0]
     return Turn(

@@ -1,52 +1,77 @@
-"""The verbs of learning. None of them raises a level to Act or makes a grant but by the owner's own decision."""
+"""The verbs of learning. None of them raises a level to Act or makes a grant but by the owner's own decision.
+
+Locks are taken in the order that trust.learning names.
+"""
 
 import logging
-import re
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from trust.audit import audit
-from trust.errors import DraftDecidedError
+from trust.learning.drafts import (
+    EDITABLE,
+    TAKEN_BACK,
+    draft_add_words,
+    draft_announce,
+    draft_approve,
+    draft_reject,
+    draft_reopen,
+    draft_update,
+    draft_withdraw,
+    free_slug,
+    rests_on_reversed,
+)
 from trust.learning.likeness import alike
-from trust.learning.observed import alike_groups, decided_alike, observations_of
+from trust.learning.observed import ENOUGH, alike_groups, decided_alike, observations_of
 from trust.learning.writing import Text, write
-from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services.callers import caller_set_level, grant_add, grant_revoke
-from trust.services.reviews import review_digest
-from trust.services.skills import skill_check, skill_create, skill_update
+from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, SkillDraft
+from trust.services.callers import caller_set_level, grant_revoke
 from volcanic import acting
-from volcanic.models import Notification
 from volcanic.runtime.base import Writer
 from volcanic.runtime.current import writer as current_writer
-from volcanic.services import notification_create
-from volcanic.text import clean_json, clean_text, one_line
+from volcanic.text import clean_text, one_line
+
+__all__ = [
+    "DECIDED_OTHERWISE",
+    "EDITABLE",
+    "caller_learn",
+    "draft_approve",
+    "draft_reject",
+    "draft_update",
+    "evidence_of_grant",
+    "not_like_this",
+    "observations_reverse",
+]
 
 logger = logging.getLogger(__name__)
 
 Decision = Observation.Decision
 State = SkillDraft.State
-EDITABLE = ("name", "description", "instructions", "tools", "examples")
+DECIDED_OTHERWISE = f"You decided the last {ENOUGH} such requests otherwise."
 
 
 def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillDraft]:
     """Looks at what the owner decided about a caller, and returns the drafts that it made of it.
 
     A caller that is shut out teaches nothing. One at Observe goes to Learn first, if it is time; one at Learn with a
-    draft goes on to Propose. `writer` is the model that sorts and writes; None is this process's, if it has one. Not in
-    a transaction: a model may be asked.
+    draft goes on to Propose. Drafts are withdrawn of which the owner thinks otherwise by now. `writer` is the model
+    that sorts and writes; None is this process's, if it has one. Not in a transaction: a model may be asked.
     """
     _go_to_learn(caller)
-    if caller.level == Level.OBSERVE or not caller.enabled:
+    if not caller.enabled:
+        return []
+    newest = Observation.objects.filter(caller=caller).aggregate(newest=Max("pk"))["newest"] or 0
+    observations = observations_of(caller.pk)
+    _withdraw_outlived(caller, observations)
+    if caller.level == Level.OBSERVE:
         return []
     writer = writer or current_writer()
-    observations = observations_of(caller.pk)
     made = []
     for group in alike_groups(observations, writer):
         if _is_known(caller, group):
@@ -55,7 +80,32 @@ def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillD
         if (draft := _draft_create(caller, group, text)) is not None:
             made.append(draft)
     _go_to_propose(caller)
+    Caller.objects.filter(pk=caller.pk, learned_up_to__lt=newest).update(learned_up_to=newest)
     return made
+
+
+def _withdraw_outlived(caller: Caller, observations: Sequence[Observation]) -> None:
+    """Withdraws the open drafts that rest on decisions that were taken back, and those of whose requests the owner
+    decided the latest otherwise: as many as it takes to propose one."""
+    for draft in SkillDraft.objects.filter(caller=caller, state=State.OPEN).order_by("id"):
+        if rests_on_reversed(draft):
+            draft_withdraw(draft=draft, reason=TAKEN_BACK)
+        elif _decided_otherwise(draft, observations):
+            draft_withdraw(draft=draft, reason=DECIDED_OTHERWISE)
+
+
+def _decided_otherwise(draft: SkillDraft, observations: Sequence[Observation]) -> bool:
+    # "Not like this" has put it before the owner, with their words: that is not against it.
+    neither = (Decision.ASK, Decision.UNLIKE)
+    learned = max(draft.evidence, default=0)
+    since = {one.task: one for one in observations if one.pk > learned and one.decision not in neither}
+    known = _requests_of([draft])
+    latest = [
+        one
+        for one in sorted(since.values(), key=lambda one: one.pk)
+        if any(alike(request, one.request) for request in known)
+    ][-ENOUGH:]
+    return len(latest) == ENOUGH and all(decided_alike(one) != draft.decision for one in latest)
 
 
 def _go_to_learn(caller: Caller) -> None:
@@ -102,13 +152,22 @@ def _go_to_propose(caller: Caller) -> None:
 
 def _is_known(caller: Caller, group: Sequence[Observation]) -> bool:
     """Tells whether a draft was made of such requests, or of one of these, already: whatever became of it, it is not
-    proposed again for the same reason. A withdrawn one rested on what the owner took back, and is none."""
-    drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0]))
+    proposed again for the same reason. A withdrawn one rested on what no longer counts, and is none."""
+    drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0])).exclude(state=State.WITHDRAWN)
+    known = list(drafts)
     numbers = {one.pk for one in group}
-    return any(
-        numbers & set(draft.evidence) or any(alike(example, one.request) for example in draft.examples for one in group)
-        for draft in drafts.exclude(state=State.WITHDRAWN)
-    )
+    if any(numbers & set(draft.evidence) for draft in known):
+        return True
+    return any(alike(request, one.request) for request in _requests_of(known) for one in group)
+
+
+def _requests_of(drafts: Iterable[SkillDraft]) -> list[str]:
+    """Returns the requests that drafts are for: their examples, and what they were learned from, however the owner
+    worded the examples since."""
+    examples = [example for draft in drafts for example in draft.examples]
+    evidence = [number for draft in drafts for number in draft.evidence]
+    asked = Observation.objects.filter(pk__in=evidence).values_list("request", flat=True)
+    return list(dict.fromkeys([*examples, *asked]))
 
 
 def _complaints(observations: Sequence[Observation], requests: Sequence[str]) -> list[str]:
@@ -122,12 +181,14 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
     _lock(caller)
     if caller.level == Level.OBSERVE or not caller.enabled:
         return None
-    standing = Observation.objects.filter(pk__in=[one.pk for one in group], reversed_at=None).count()
-    if _is_known(caller, group) or standing < len(group):
+    # Whoever takes one of them back waits, and finds the draft.
+    evidence = Observation.objects.select_for_update(no_key=True).filter(pk__in=[one.pk for one in group])
+    standing = list(evidence.filter(reversed_at=None).order_by("id"))
+    if _is_known(caller, group) or len(standing) < len(group):
         return None
     draft = SkillDraft.objects.create(
         caller=caller,
-        slug=_free_slug(caller, text.examples[0]),
+        slug=free_slug(caller.workspace_id),
         name=text.name,
         description=text.description,
         examples=text.examples,
@@ -139,176 +200,44 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
     )
     audit("draft.proposed", caller=caller, subject=draft.slug, reason=f"{len(group)} requests decided alike.")
     did = "replied to" if draft.decision == Decision.REPLY else "approved"
-    _notify(
-        draft, f"You {did} {len(group)} requests like “{one_line(draft.examples[0], 120)}”. Handle this from now on?"
-    )
-    transaction.on_commit(lambda: _have_previewed(draft.pk))
+    example = one_line(draft.examples[0], 120)
+    draft_announce(draft, f"You {did} {len(group)} requests like “{example}”. Handle this from now on?")
     return draft
 
 
-def _have_previewed(draft_id: int) -> None:
-    from trust.tasks import preview
-    from volcanic.celery import publish
-
-    publish(preview, draft_id)
-
-
-def _free_slug(caller: Caller, example: str) -> str:
-    words = re.findall(r"[a-z0-9]+", example.lower().encode("ascii", "ignore").decode())[:5]
-    base = ("-".join(["learned", *words]))[:50].strip("-")
-    taken = set(Skill.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    taken |= set(SkillDraft.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    for aliases in Skill.objects.exclude(aliases=[]).values_list("aliases", flat=True):
-        taken |= set(aliases)
-    number, slug = 1, base
-    while slug in taken:
-        number += 1
-        slug = f"{base}-{number}"
-    return slug
-
-
-def _notify(draft: SkillDraft, text: str) -> None:
-    notification_create(
-        workspace_id=draft.caller.workspace_id,
-        session_id=None,
-        text=f"{text} Suggested action: look at the draft “{draft.name}”.",
-        caller=draft.caller.name,
-        kind=Notification.Kind.DRAFT,
-    )
-
-
 @transaction.atomic
-def draft_update(*, draft: SkillDraft, version: int, **changes: Any) -> SkillDraft:
-    """Writes the owner's edits of an open draft: any of EDITABLE. What was shown of it before can't be approved any
-    more. Raises ValidationError, DraftDecidedError when it is not open or was edited meanwhile."""
-    assert set(changes) <= set(EDITABLE), changes
-    changes = {name: clean_json(value) for name, value in changes.items()}
-    for name in ("name", "description", "instructions"):
-        if name in changes:
-            changes[name] = str(changes[name]).strip()
-            if not changes[name]:
-                raise ValidationError({name: "Write something."})
-    if "examples" in changes and not changes["examples"]:
-        raise ValidationError({"examples": "Keep at least one."})
-    if "tools" in changes and changes["tools"] is None:
-        raise ValidationError({"tools": "Name the tools, or none."})
-    _check(draft, changes)
-    reviews = _reviews_of(draft)
-    fresh = {"version": F("version") + 1, "preview": "", "preview_problem": "", "previewed_at": None}
-    _change(draft, version, fresh | changes)
-    draft.refresh_from_db()
-    audit("draft.changed", caller=draft.caller, subject=draft.slug, reason=", ".join(sorted(changes)))
-    for review in reviews:
-        _review_redigest(review, draft)
-    transaction.on_commit(lambda: _have_previewed(draft.pk))
-    return draft
+def not_like_this(
+    *, caller: Caller, slug: str, task: uuid.UUID, request: str, text: str = "", ran_at: datetime | None = None
+) -> bool:
+    """Notes that what was done without the owner was not as they wanted it, once for each task, and takes back what let
+    the assistant do it: the grant of the skill, unless it was given after `ran_at`, when the task ran.
 
-
-def _check(draft: SkillDraft, changes: Mapping[str, Any]) -> None:
-    """Raises ValidationError for what no skill could be, but for its id: another is found in time."""
-    values = {name: changes.get(name, getattr(draft, name)) for name in EDITABLE}
-    values["tools"] = list(values["tools"]) if isinstance(values["tools"], (tuple, set, frozenset)) else values["tools"]
-    try:
-        skill_check(Skill(workspace=draft.caller.workspace, slug=_free_slug(draft.caller, "check"), **values))
-    except ValidationError as error:
-        faults = {name: words for name, words in error.message_dict.items() if name in changes}
-        if faults:
-            raise ValidationError(faults) from None
-
-
-def _reviews_of(draft: SkillDraft) -> list[Review]:
-    """Returns the reviews that show a draft and wait, locked: reviews before drafts, in the order of a decision."""
-    rows = Review.objects.select_for_update(of=("self",)).filter(draft=draft, state=Review.State.PENDING)
-    return list(rows.order_by("id"))
-
-
-def _change(draft: SkillDraft, version: int, changes: dict[str, Any]) -> None:
-    if not SkillDraft.objects.filter(pk=draft.pk, state=State.OPEN, version=version).update(**changes):
-        now = SkillDraft.objects.filter(pk=draft.pk).first()
-        if now is None or now.state != State.OPEN:
-            was = now.get_state_display().lower() if now else "gone"
-            raise DraftDecidedError(f"The draft was decided before: {was}.")
-        raise DraftDecidedError("The draft was edited meanwhile. Look at it again.")
-
-
-def _review_redigest(review: Review, draft: SkillDraft | None) -> None:
-    """Binds a decision to the draft as it is now, None for none any more: what was shown before counts no longer."""
-    Review.objects.filter(pk=review.pk).update(digest=review_digest(review, draft), draft=draft)
-
-
-@transaction.atomic
-def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
-    """Makes a draft what it proposes, by the owner's hand: the skill, if there is none yet, and the caller's grant to
-    act on it. Raises DraftDecidedError, ValidationError."""
-    _decide(draft, version, State.APPROVED, "")
-    fields: dict[str, Any] = {
-        "name": draft.name,
-        "description": draft.description,
-        "examples": draft.examples,
-        "instructions": draft.instructions,
-        "tools": draft.tools,
-    }
-    skill = draft.skill
-    if skill is None:
-        workspace = draft.caller.workspace
-        slug = draft.slug if _is_free(draft) else _free_slug(draft.caller, draft.examples[0])
-        skill = skill_create(workspace=workspace, slug=slug, advertised=False, **fields)
-        Skill.objects.filter(pk=skill.pk).update(by_example=True)
-        skill.by_example = True
-        SkillDraft.objects.filter(pk=draft.pk).update(skill=skill, slug=slug)
-        draft.slug = slug
-    else:
-        skill_update(skill=skill, **fields)
-    reason = f"Approved the draft “{draft.name}”."
-    grant_add(caller=draft.caller, slug=skill.slug, level=Level.ACT, reason=reason)
-    return skill
-
-
-def _is_free(draft: SkillDraft) -> bool:
-    """Tells whether the id of a draft is still to be had."""
-    skills = Skill.objects.filter(Q(workspace=draft.caller.workspace_id) | Q(workspace=None))
-    return not skills.filter(Q(slug=draft.slug) | Q(aliases__contains=[draft.slug])).exists()
-
-
-@transaction.atomic
-def draft_reject(*, draft: SkillDraft, version: int, reason: str = "") -> None:
-    """Ends a draft. It is remembered: such requests are not proposed again. Raises DraftDecidedError."""
-    reviews = _reviews_of(draft)
-    _decide(draft, version, State.REJECTED, clean_text(reason).strip())
-    for review in reviews:
-        _review_redigest(review, None)
-
-
-def _decide(draft: SkillDraft, version: int, state: State, text: str) -> None:
-    actor = acting.current().name
-    changes = {"state": state, "decision_text": text, "decided_by": actor, "decided_at": timezone.now()}
-    _change(draft, version, changes)
-    draft.refresh_from_db()
-    audit(f"draft.{state.value}", caller=draft.caller, subject=draft.slug, reason=text)
-
-
-@transaction.atomic
-def not_like_this(*, caller: Caller, slug: str, task: uuid.UUID, request: str, text: str = "") -> bool:
-    """Takes back what let the assistant do this without the owner: the grant of the skill. A caller at Act falls to
-    Propose for it, and the draft that it came from is put before the owner again, with their words. Returns whether
-    there was such a grant."""
+    A caller at Act falls to Propose for the skill then, and the draft that it came from is put before the owner again.
+    Their words go into that draft, and into one that is open already. Returns whether a grant was taken back.
+    """
+    text = clean_text(text).strip()
     _lock(caller)
-    if not grant_revoke(caller=caller, slug=slug, keeps_evidence=True, reason=f"Not like this. {text}".strip()):
+    if Observation.objects.filter(caller=caller, task=task, decision=Decision.UNLIKE, reversed_at=None).exists():
         return False
+    grants = Grant.objects.filter(caller=caller, skill__slug=slug)
+    guilty = grants if ran_at is None else grants.filter(created_at__lte=ran_at)
+    reason = f"Not like this. {text}".strip()
+    revoked = guilty.exists() and grant_revoke(caller=caller, slug=slug, keeps_evidence=True, reason=reason)
     Observation.objects.create(
-        caller=caller,
-        task=task,
-        skill=slug,
-        request=clean_text(request),
-        decision=Decision.UNLIKE,
-        edits=clean_text(text).strip(),
+        caller=caller, task=task, skill=slug, request=clean_text(request), decision=Decision.UNLIKE, edits=text
     )
     audit("review.unlike", caller=caller, subject=str(task), reason=text)
-    _fall_to_propose(caller)
-    for draft in SkillDraft.objects.filter(caller=caller, skill__slug=slug, state=State.APPROVED):
-        _reopen(draft, clean_text(text).strip())
+    if revoked:
+        _fall_to_propose(caller)
+    # By the id too: the skill itself may have been deleted.
+    drafts = SkillDraft.objects.filter(Q(skill__slug=slug) | Q(slug=slug), caller=caller)
+    for draft in drafts.order_by("id"):
+        if draft.state == State.OPEN:
+            draft_add_words(draft=draft, text=text)
+        elif draft.state == State.APPROVED and revoked and draft.skill_id is not None:
+            draft_reopen(draft=draft, text=text)
     _go_to_propose(caller)
-    return True
+    return revoked
 
 
 def _fall_to_propose(caller: Caller) -> None:
@@ -323,61 +252,31 @@ def _fall_to_propose(caller: Caller) -> None:
     caller_set_level(caller=caller, level=Level.PROPOSE, reason=reason)
 
 
-def _reopen(draft: SkillDraft, text: str) -> None:
-    line = f"Not like this, said your owner of what was done: {text}" if text else ""
-    reviews = _reviews_of(draft)
-    # As the owner has the skill now: they may have written in it since.
-    skill = draft.skill
-    assert skill is not None
-    SkillDraft.objects.filter(pk=draft.pk, state=State.APPROVED).update(
-        state=State.OPEN,
-        version=F("version") + 1,
-        name=skill.name,
-        description=skill.description,
-        examples=skill.examples,
-        tools=draft.tools if skill.tools is None else skill.tools,
-        instructions=f"{line}\n{skill.instructions}" if line else skill.instructions,
-        note="You marked something that was done on it as not like this.",
-        decided_at=None,
-        decided_by="",
-        preview="",
-        preview_problem="",
-        previewed_at=None,
-    )
-    draft.refresh_from_db()
-    audit("draft.reopened", caller=draft.caller, subject=draft.slug, reason=text)
-    for review in reviews:
-        _review_redigest(review, draft)
-    transaction.on_commit(lambda: _have_previewed(draft.pk))
-
-
 @transaction.atomic
 def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
     """Takes decisions back, as far as learning goes: nothing is learned from them, and drafts that rest on them and on
-    which nothing is granted are withdrawn. Returns how many."""
-    rows = list(Observation.objects.select_for_update().filter(pk__in=ids, reversed_at=None).select_related("caller"))
-    Observation.objects.filter(pk__in=[row.pk for row in rows]).update(reversed_at=timezone.now())
-    for row in rows:
-        audit("observation.reversed", caller=row.caller, subject=str(row.task), reason=reason)
-    drafts = SkillDraft.objects.filter(caller__in={row.caller_id for row in rows}).select_related("caller")
-    for draft in drafts.filter(state__in=[State.OPEN, State.APPROVED]):
-        if set(draft.evidence) & {row.pk for row in rows} and not _is_granted(draft):
-            _withdraw(draft, reason)
-    return len(rows)
+    which nothing is granted are withdrawn. Returns how many this call took back."""
+    callers = set(Observation.objects.filter(pk__in=ids).values_list("caller_id", flat=True))
+    showing = Review.objects.filter(caller__in=callers, state=Review.State.PENDING, draft__isnull=False)
+    reviews = list(showing.select_for_update(of=("self",)).order_by("id"))
+    rows = Observation.objects.select_for_update(no_key=True, of=("self",)).select_related("caller")
+    decided = list(rows.filter(pk__in=ids).order_by("id"))
+    standing = [one for one in decided if one.reversed_at is None]
+    Observation.objects.filter(pk__in=[one.pk for one in standing]).update(reversed_at=timezone.now())
+    for one in standing:
+        audit("observation.reversed", caller=one.caller, subject=str(one.task), reason=reason)
+    # Those too that another call took back: the grant may have stood in the way then, and be gone now.
+    taken_back = {one.pk for one in decided}
+    drafts = SkillDraft.objects.filter(caller__in=callers, state__in=[State.OPEN, State.APPROVED])
+    for draft in drafts.select_related("caller").order_by("id"):
+        if taken_back & set(draft.evidence) and not _is_granted(draft):
+            draft_withdraw(draft=draft, reason=reason, reviews=[one for one in reviews if one.draft_id == draft.pk])
+    return len(standing)
 
 
 def _is_granted(draft: SkillDraft) -> bool:
     granted = Grant.objects.filter(caller=draft.caller_id, skill=draft.skill_id)
     return draft.state == State.APPROVED and draft.skill_id is not None and granted.exists()
-
-
-def _withdraw(draft: SkillDraft, reason: str) -> None:
-    reviews = _reviews_of(draft)
-    if not SkillDraft.objects.filter(pk=draft.pk, state=draft.state).update(state=State.WITHDRAWN):
-        return
-    audit("draft.withdrawn", caller=draft.caller, subject=draft.slug, reason=reason)
-    for review in reviews:
-        _review_redigest(review, None)
 
 
 def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:

@@ -4,22 +4,22 @@ A caller's words choose neither instructions nor tools. The tools are those that
 say what the owner did, and hold no word of the caller's; where name and description quote it, the quotation says so.
 """
 
-import asyncio
 import logging
 import re
 import secrets
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, StringConstraints
 
 from trust.learning.matching import limits
 from trust.learning.observed import MAX_EXAMPLE, framed
-from trust.models import Observation, SkillDraft
-from volcanic.loop import get_loop
-from volcanic.models import Turn
+from trust.models import Observation, Review, SkillDraft
+from volcanic.loop import run_on_loop
+from volcanic.models import Session, Turn
+from volcanic.origins import caller_scope, task_origin
 from volcanic.runtime import tools
 from volcanic.runtime.base import TurnFailedError, Writer
 from volcanic.text import clean_text, cut
@@ -69,7 +69,7 @@ def write(observations: Sequence[Observation], writer: Writer | None, complaints
         return by_rule
     work = writer.write(instructions=INSTRUCTIONS, prompt=_prompt(observations, complaints), output=Written)
     try:
-        written = asyncio.run_coroutine_threadsafe(work, get_loop()).result()
+        written = run_on_loop(work)
     except TurnFailedError as error:
         logger.warning("a draft was not written by the model, the rule does it: %s", error)
         return by_rule
@@ -100,12 +100,18 @@ def copied(text: str, requests: Sequence[str]) -> bool:
     )
 
 
-def tools_used(tasks: Sequence[Any]) -> list[str]:
-    """Returns the registered tools that runs of these tasks used, by name: those that did something. A call that was
-    refused or failed, of a tool that the run was not given too, is none; a caller may have talked the model into it."""
-    origins = [f"task:{task}" for task in tasks]
+def tools_used(observations: Sequence[Observation]) -> list[str]:
+    """Returns the registered tools that runs of what one caller asked used, by name: those that did something. A call
+    that was refused or failed, of a tool that the run was not given too, is none; a caller may have talked the model
+    into it."""
+    caller, tasks = observations[0].caller, [one.task for one in observations]
+    # The session finds them: turns have no index on their origin.
+    contexts = Review.objects.filter(caller=caller, task__in=tasks).values_list("context_id", flat=True)
+    scopes = [f"{caller_scope(caller.pk)}_{context}" for context in contexts]
+    sessions = Session.objects.filter(workspace=caller.workspace_id, scope__in=scopes).values_list("pk", flat=True)
+    turns = Turn.objects.filter(session__in=list(sessions), origin__in=[task_origin(task) for task in tasks])
     used: set[str] = set()
-    for messages in Turn.objects.filter(origin__in=origins).values_list("messages", flat=True):
+    for messages in turns.values_list("messages", flat=True):
         for message in messages:
             parts = message.get("parts", ()) if isinstance(message, dict) else ()
             used |= {
@@ -136,7 +142,7 @@ def _by_rule(observations: Sequence[Observation], complaints: Sequence[str]) -> 
         description=f"Requests of {caller}, decided alike {count} times. In its words: “{cut(examples[0], 200)}”",
         instructions="\n".join([*lines, *_complaints(complaints)]),
         examples=examples,
-        tools=[] if replies else tools_used([one.task for one in observations]),
+        tools=[] if replies else tools_used(observations),
         source=SkillDraft.Source.RULE,
     )
 

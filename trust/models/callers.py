@@ -49,6 +49,8 @@ class Caller(models.Model):
     first_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_interaction_at = models.DateTimeField(null=True, blank=True, editable=False)
     interaction_count = models.PositiveBigIntegerField(default=0, editable=False)
+    # The latest Observation that was learned from.
+    learned_up_to = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
         constraints = [

@@ -1,10 +1,11 @@
 """Requests that wait for the owner, and what the owner decided."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from trust.models.callers import Caller, CallerKey, Level
+from trust.models.callers import Caller, Level
 from trust.models.learning import SkillDraft
 
 
@@ -26,8 +27,8 @@ class Review(models.Model):
     # The A2A task that it is about: trust knows no tasks.
     task = models.UUIDField(unique=True)
     context_id = models.CharField(max_length=100, blank=True)
-    # The key that the request came with, where it came with one: revoked, the review is void.
-    key = models.ForeignKey(CallerKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    # The keys (CallerKey) that its messages came with, where they came with any: is one revoked, the review is void.
+    keys = ArrayField(models.BigIntegerField(), default=list, editable=False)
     # The id of the skill asked for, `chat` for a plain request.
     skill = models.CharField(max_length=64)
     level = models.CharField(max_length=10, choices=Level.choices)
@@ -38,7 +39,7 @@ class Review(models.Model):
     messages = models.JSONField(default=list)
     # So many messages of the task's history are seen by it: one that comes later is none that was shown.
     covers = models.PositiveIntegerField(default=0, editable=False)
-    # What was said since: [{"from": "caller" | "owner", "text": …, "at": …}].
+    # What was said since: [{"from": "caller" | "owner" | "assistant", "text": …, "at": …}].
     talk = models.JSONField(default=list)
     summary = models.TextField(blank=True)
     suggestion = models.TextField(blank=True)
@@ -106,15 +107,16 @@ class Observation(models.Model):
     # What the caller was answered in the owner's words, and what the owner told the assistant to do otherwise.
     reply = models.TextField(blank=True)
     edits = models.TextField(blank=True)
+    # There was more to it than one message of words: said since, files, earlier tasks. It is no example then.
+    has_more = models.BooleanField(default=False, db_default=False, editable=False)
     # The owner took it back: nothing is learned from it.
     reversed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         indexes = [
+            # The latest of a caller; whom to learn about again.
             models.Index(fields=["caller", "-id"], name="observation_of_caller"),
-            # Whom to learn about again.
-            models.Index(fields=["created_at"], name="observation_recent"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """The verbs of trust, each one transaction. Import them from here.
 
-Inside, `decisions` may import `reviews` and `callers`; the others import none of each other.
+Inside, `callers` may import `reviews`, and `decisions` both; `skills` imports none of them.
 """
 
 from trust.services.callers import (
@@ -23,13 +23,18 @@ from trust.services.callers import (
     key_rotate,
     webhook_secret_rotate,
 )
-from trust.services.decisions import review_decide
+from trust.services.decisions import DECISIONS, review_decide
 from trust.services.reviews import (
+    ASSISTANT,
+    CALLER,
+    OWNER,
     Request,
+    keys_lock,
     request_refused,
     review_add,
     review_ask_again,
     review_open,
+    review_void,
     reviews_sweep,
     reviews_void,
     talk_entry,
@@ -44,6 +49,10 @@ from trust.services.skills import (
 )
 
 __all__ = [
+    "ASSISTANT",
+    "CALLER",
+    "DECISIONS",
+    "OWNER",
     "RESERVED_NAMES",
     "SKILL_FIELDS",
     "Request",
@@ -63,11 +72,13 @@ __all__ = [
     "key_note_use",
     "key_revoke",
     "key_rotate",
+    "keys_lock",
     "request_refused",
     "review_add",
     "review_ask_again",
     "review_decide",
     "review_open",
+    "review_void",
     "reviews_sweep",
     "reviews_void",
     "skill_check",

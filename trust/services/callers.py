@@ -1,6 +1,7 @@
 """The verbs of trust: callers, keys, grants. Each is one transaction, with a line in the audit if it changed anything.
 
-They lock the caller or the key first, then reviews. Columns are written by name: a stale row undoes nobody's change.
+They take locks in the order that docs/architecture.md names, and write columns by name: a stale row undoes nobody's
+change.
 """
 
 import base64
@@ -29,6 +30,7 @@ from trust.models import (
     Skill,
 )
 from trust.selectors import skills_of_workspace
+from trust.services.reviews import reviews_void
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
 
@@ -149,7 +151,7 @@ def caller_set_enabled(*, caller: Caller, enabled: bool, reason: str = "") -> bo
         return False
     audit("caller.enabled" if enabled else "caller.disabled", caller=caller, reason=reason)
     if not enabled:
-        _reviews_void(caller, "The caller was disabled.")
+        reviews_void(caller=caller, reason="The caller was disabled.")
     return True
 
 
@@ -187,7 +189,7 @@ def key_revoke(*, key: CallerKey, reason: str = "") -> bool:
     if not CallerKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         return False
     audit("key.revoked", caller=key.caller, subject=str(key), reason=reason)
-    _reviews_void(key.caller, f"The key {key} was revoked.", key)
+    reviews_void(caller=key.caller, key=key, reason=f"The key {key} was revoked.")
     return True
 
 
@@ -270,12 +272,6 @@ def _locked(caller: Caller, *columns: str) -> dict[str, Any]:
 def _key_create(caller: Caller) -> tuple[CallerKey, str]:
     key = key_generate()
     return CallerKey.objects.create(caller=caller, digest=key_digest(key), hint=key_hint(key)), key
-
-
-def _reviews_void(caller: Caller, reason: str, key: CallerKey | None = None) -> None:
-    from trust.services.reviews import reviews_void  # here: it grants skills by this module
-
-    reviews_void(caller=caller, key=key, reason=reason)
 
 
 def _limit(value: int | None) -> str:

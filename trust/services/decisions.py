@@ -16,9 +16,9 @@ from trust.errors import (
     ReviewVoidError,
     TaskOvertakenError,
 )
-from trust.models import Level, Observation, Review
+from trust.models import CHAT, CallerKey, Grant, Level, Observation, Review
 from trust.services.callers import grant_add
-from trust.services.reviews import ABOUT_REVIEWS, review_digest, review_void, talk_entry
+from trust.services.reviews import ABOUT_REVIEWS, CALLER, OWNER, review_digest, review_void, talk_entry
 from trust.signals import review_decided
 from volcanic import acting
 from volcanic.celery import publish
@@ -35,6 +35,8 @@ _STATES = {
     Decision.ASK: State.ASKED,
     Decision.DECLINE: State.DECLINED,
 }
+# What a review can be decided; the others are said of what was done.
+DECISIONS = tuple(_STATES)
 _NEEDS_TEXT = {Decision.REPLY: "Write the reply.", Decision.ASK: "Write the question."}
 MAX_TEXT = 20_000
 
@@ -74,6 +76,8 @@ def _decide(review_id: int, decision: Decision, digest: str, text: str) -> Revie
         raise ReviewChangedError("What would be done has changed since it was shown to you. Look at it again.")
     if decision == Decision.GRANT:
         _grant(review)
+    elif state == State.APPROVED and (problem := _not_granted(review)):
+        raise ReviewChangedError(problem)
     if review.draft is not None:
         _bind(review)
     _observe(review, decision, text)
@@ -91,10 +95,14 @@ def _take(review_id: int, state: State, digest: str, text: str) -> Review:
     waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest, expires_at__gt=now)
     if not waiting.update(**changes):
         raise _refusal(review_id, digest)
-    review = Review.objects.select_related("caller", "key", "draft__caller").get(pk=review_id)
+    review = Review.objects.select_related("caller", "draft__caller").get(pk=review_id)
     if state == State.ASKED:
-        review.talk = [*review.talk, talk_entry("owner", text)]
+        review.talk = [*review.talk, talk_entry(OWNER, text)]
         Review.objects.filter(pk=review_id).update(talk=review.talk)
+    if state == State.APPROVED and review.level != review.caller.level:
+        # It was approved for the level that the caller has now: a lower one later on is another matter.
+        review.level = review.caller.level
+        Review.objects.filter(pk=review_id).update(level=review.level)
     return review
 
 
@@ -145,8 +153,20 @@ def _shut_out(review: Review) -> str:
     """Returns why nothing of this caller's may run, "" if it may."""
     if not review.caller.enabled:
         return "The caller was disabled."
-    if review.key is not None and review.key.revoked_at is not None:
+    if CallerKey.objects.filter(pk__in=review.keys, revoked_at__isnull=False).exists():
         return "The key that the request came with was revoked."
+    return ""
+
+
+def _not_granted(review: Review) -> str:
+    """Returns why approving a request for a skill would have nothing done, "" if it would."""
+    if review.skill == CHAT:
+        return ""
+    grants = Grant.objects.filter(caller=review.caller, skill__slug=review.skill)
+    if not grants.exists():
+        return f"The agent has no grant of {review.skill} any more. Approve and grant it, reply, ask back or decline."
+    if not grants.filter(skill__enabled=True).exists():
+        return f"The skill {review.skill} is disabled. Enable it first, or reply, ask back or decline."
     return ""
 
 
@@ -157,7 +177,9 @@ def _observe(review: Review, decision: Decision, text: str) -> None:
         review=review,
         task=review.task,
         skill=review.skill,
-        request=review.request,
+        # All that it was about: what the caller said since would be done with the rest.
+        request="\n\n".join([review.request, *(line["text"] for line in review.talk if line["from"] == CALLER)]),
+        has_more=len(review.messages) != 1 or bool(review.files or review.messages[0].get("referenceTaskIds")),
         decision=decision,
         reply="" if approves else text,
         edits=text if approves else "",

@@ -1,7 +1,8 @@
-"""The verbs of reviews: put before the owner, added to, decided, expired, void."""
+"""The verbs of reviews: put before the owner, added to, expired, void. (Decided: see `decisions`.)"""
 
+import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,8 +20,11 @@ from trust.models import AuditEntry, Caller, CallerKey, Level, Review, SkillDraf
 from trust.selectors import skill_of_workspace
 from trust.signals import review_decided, review_voided
 from volcanic.models import Notification
+from volcanic.origins import task_origin
 from volcanic.services import notification_create, notifications_settle
 from volcanic.text import clean_text
+
+logger = logging.getLogger(__name__)
 
 State = Review.State
 
@@ -31,6 +35,8 @@ ABOUT_REVIEWS = (Notification.Kind.REVIEW, Notification.Kind.EXPIRING)
 WAITING = (State.PENDING, State.ASKED)
 # What a caller can say while the owner decides.
 MAX_TALK, MAX_TALK_CHARACTERS = 50, 100_000
+# Who says something in a review's talk.
+CALLER, OWNER, ASSISTANT = "caller", "owner", "assistant"
 EXPIRED = "The owner has not decided in time. Ask again if it still matters."
 
 
@@ -41,7 +47,8 @@ class Request:
     caller_id: int
     task: uuid.UUID
     context_id: str
-    key_id: int | None
+    # Those that the messages came with.
+    keys: Sequence[int]
     skill: str
     level: Level
     messages: Sequence[Mapping[str, Any]]
@@ -73,7 +80,7 @@ def review_open(*, request: Request) -> Review:
     )
     values = {
         "context_id": request.context_id,
-        "key_id": request.key_id,
+        "keys": list(request.keys),
         "skill": request.skill,
         "level": request.level,
         "request": clean_text(request.text),
@@ -85,7 +92,8 @@ def review_open(*, request: Request) -> Review:
         "offers_grant": request.offers_grant,
         "draft": request.draft,
         "digest": digest,
-        "request_digest": request.request_digest,
+        # A thread that goes on is a request of its own.
+        "request_digest": request.request_digest if request.covers == 1 else _own_digest(request.task),
         "note": request.note,
         "talk": list(request.talk),
         "state": State.PENDING,
@@ -117,18 +125,28 @@ def review_digest(review: Review, draft: SkillDraft | None, messages: Sequence[M
 def _own_digest(task: uuid.UUID) -> str:
     """Returns what stands for the request of a thread that goes on: the owner has seen it, so that it waits whatever
     else does."""
-    return f"task:{task}"
+    return task_origin(task)
 
 
 def review_add(
-    *, task: uuid.UUID, caller_id: int, message: Mapping[str, Any], text: str, files: Sequence[str] = ()
+    *,
+    task: uuid.UUID,
+    caller_id: int,
+    message: Mapping[str, Any],
+    text: str,
+    key_id: int | None = None,
+    files: Sequence[str] = (),
 ) -> bool:
     """Adds what the caller says to the review of its task, as talk: it decides nothing, but it would run with the
     rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting.
 
-    `files` are a line for each file that came along. Raises ValidationError when more is said than an owner would read.
+    `key_id` is the key that it came with, `files` are a line for each file that came along. Raises ValidationError when
+    more is said than an owner would read, and for a key that was revoked meanwhile.
     """
+    keys = [] if key_id is None else [key_id]
     with transaction.atomic():
+        if not keys_lock(ids=keys):
+            raise ValidationError("The key that this came with was revoked.")
         rows = Review.objects.select_for_update(of=("self",)).select_related("caller", "draft")
         review = rows.filter(task=task, caller_id=caller_id).first()
         if review is None or review.state != State.PENDING:
@@ -141,11 +159,21 @@ def review_add(
         Review.objects.filter(pk=review.pk).update(
             messages=messages,
             covers=F("covers") + 1,
+            keys=list(dict.fromkeys([*review.keys, *keys])),
             files=[*review.files, *files],
-            talk=[*review.talk, talk_entry("caller", text)],
+            talk=[*review.talk, talk_entry(CALLER, text)],
             digest=review_digest(review, review.draft, messages),
         )
     return True
+
+
+def keys_lock(*, ids: Iterable[int]) -> bool:
+    """Returns whether none of these keys is revoked, and keeps it so until the transaction ends."""
+    wanted = list(ids)
+    if not wanted:
+        return True
+    rows = CallerKey.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
+    return len([key for key in rows if key.revoked_at is None]) == len(wanted)
 
 
 def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
@@ -198,16 +226,16 @@ def reviews_void(
     if caller is not None:
         waiting = waiting.filter(caller=caller)
     if key is not None:
-        waiting = waiting.filter(key=key)
+        waiting = waiting.filter(keys__contains=[key.pk])
     if task is not None:
         waiting = waiting.filter(task=task)
     return sum(review_void(review, reason) for review in waiting.select_related("caller").order_by("id"))
 
 
-def review_void(review: Review, reason: str) -> bool:
-    """Ends a review that nothing can come of: its task ends with it, if it still waits."""
+def review_void(review: Review, reason: str, *, states: Sequence[State] = WAITING) -> bool:
+    """Ends a review that nothing can come of, if it is in one of `states`: its task ends with it, if it still waits."""
     with transaction.atomic():
-        done = Review.objects.filter(pk=review.pk, state__in=WAITING).update(state=State.VOID, note=reason)
+        done = Review.objects.filter(pk=review.pk, state__in=states).update(state=State.VOID, note=reason)
         if done:
             review.state, review.note = State.VOID, reason
             notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
@@ -219,12 +247,23 @@ def review_void(review: Review, reason: str) -> bool:
 def reviews_sweep(*, now: datetime | None = None, limit: int = 200) -> tuple[int, int]:
     """Ends reviews whose time has passed, and warns the owner of those whose time soon will. Returns both numbers."""
     now = now or timezone.now()
-    due = Review.objects.filter(state__in=WAITING, expires_at__lte=now).select_related("caller")
-    expired = sum(_expire(review, now) for review in due[:limit])
+    rows = Review.objects.select_related("caller").order_by("expires_at", "id")
+    due = rows.filter(state__in=WAITING, expires_at__lte=now)
+    expired = _each(_expire, due[:limit], now)
     soon = now + timedelta(seconds=min(settings.REVIEW_WARN_SECONDS, settings.REVIEW_TTL / 2))
-    close = Review.objects.filter(state=State.PENDING, expires_at__lte=soon, expires_at__gt=now, warned_at=None)
-    warned = sum(_warn(review, now) for review in close.select_related("caller")[:limit])
-    return expired, warned
+    close = rows.filter(state=State.PENDING, expires_at__lte=soon, expires_at__gt=now, warned_at=None)
+    return expired, _each(_warn, close[:limit], now)
+
+
+def _each(step: Callable[[Review, datetime], bool], reviews: Iterable[Review], now: datetime) -> int:
+    """Returns how many reviews `step` did something about. One that can't be dealt with holds up no other."""
+    done = 0
+    for review in reviews:
+        try:
+            done += step(review, now)
+        except Exception:
+            logger.exception("review %s could not be swept", review.pk)
+    return done
 
 
 def _expire(review: Review, now: datetime) -> bool:
@@ -258,7 +297,7 @@ def _notify(review: Review, kind: Notification.Kind, text: str, *, urgent: bool 
         workspace_id=review.caller.workspace_id,
         session_id=None,
         text=text,
-        origin=f"task:{review.task}",
+        origin=task_origin(review.task),
         caller=review.caller.name,
         kind=kind,
         task=review.task,

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from trust.audit import audit
 from trust.matching import normalised
-from trust.models import Grant, Skill
+from trust.models import Grant, Observation, Review, Skill, SkillDraft
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
 from volcanic.runtime import tools
@@ -96,17 +96,37 @@ def skill_set_enabled(*, skill: Skill, enabled: bool) -> bool:
 @transaction.atomic
 def skill_delete(*, skill: Skill) -> bool:
     """Deletes a skill and revokes its grants. Returns whether this call did it. Raises ValidationError if built in."""
+    for known in Skill.objects.filter(pk=skill.pk):
+        _refuse_built_in(known)
+        _lock_dependent(known)
     now = Skill.objects.select_for_update().filter(pk=skill.pk).first()
     if now is None:
         return False
-    _refuse_built_in(now)
-    grants = list(Grant.objects.select_for_update(of=("self",)).filter(skill=now).select_related("caller"))
+    grants = list(Grant.objects.filter(skill=now).select_related("caller").order_by("id"))
     now.delete()
     for grant in grants:
         audit("grant.revoked", caller=grant.caller, subject=now.slug, reason="The skill was deleted.")
         grant_revoked.send(sender=Grant, caller_id=grant.caller_id, skill=now.slug, stop=False, keeps_evidence=False)
     audit("skill.deleted", workspace_id=now.workspace_id, subject=now.slug)
     return True
+
+
+def _lock_dependent(skill: Skill) -> None:
+    """Locks what changes when a skill goes, in the order of trust.learning: reviews, grants, what those rest on, and
+    drafts. A decision holds its review, and takes the others and the skill then."""
+    from trust.learning.services import evidence_of_grant  # it makes use of this package
+
+    grants = Grant.objects.filter(skill=skill)
+    drafts = SkillDraft.objects.filter(skill=skill)
+    holders = sorted(grants.values_list("caller", flat=True))
+    callers = {*holders, *drafts.values_list("caller", flat=True)}
+    showing = Review.objects.filter(caller__in=callers, state=Review.State.PENDING, draft__isnull=False)
+    list(showing.select_for_update(of=("self",)).order_by("id"))
+    list(grants.select_for_update(of=("self",)).order_by("id"))
+    evidence = [number for caller in holders for number in evidence_of_grant(caller_id=caller, slug=skill.slug)]
+    list(Observation.objects.select_for_update(no_key=True).filter(pk__in=evidence).order_by("id"))
+    touched = SkillDraft.objects.filter(Q(skill=skill) | Q(caller__in=holders, state__in=["open", "approved"]))
+    list(touched.select_for_update(no_key=True, of=("self",)).order_by("id"))
 
 
 def skill_check(skill: Skill) -> None:

@@ -58,8 +58,8 @@ from pydantic_core import to_jsonable_python
 
 from volcanic.redaction import redact
 from volcanic.runtime import tools
-from volcanic.runtime.base import Outcome, PastTurn, Sink, Turn, TurnFailedError, TurnState
-from volcanic.runtime.prompt import system_prompt
+from volcanic.runtime.base import Inbound, Outcome, PastTurn, Sink, Turn, TurnFailedError, TurnState
+from volcanic.runtime.prompt import frame_inbound, system_prompt
 from volcanic.text import clean_json, clean_text
 
 logger = logging.getLogger(__name__)
@@ -164,9 +164,12 @@ def build_history(turn: Turn) -> list[ModelMessage]:
     """
     chunks: list[list[ModelMessage]] = []
     for past in turn.history:
-        messages = _load(past)
+        messages = _load(past, turn.inbound)
         asked = _asking(chunks, messages)
-        chunks.append(messages if asked is None else chunks.pop(asked) + messages)
+        if asked is not None:
+            chunks.append(chunks.pop(asked) + messages)
+        elif not _answered(messages):  # an answer whose question is too long ago to be here is left out with it
+            chunks.append(messages)
     history: list[ModelMessage] = []
     for index, messages in enumerate(chunks):
         history += messages
@@ -178,12 +181,17 @@ def build_history(turn: Turn) -> list[ModelMessage]:
 
 def _asking(chunks: Sequence[Sequence[ModelMessage]], messages: Sequence[ModelMessage]) -> int | None:
     """Returns which of `chunks` ends in the question whose answer `messages` begin with, if they do."""
-    first = messages[0] if messages else None
-    answered = _results(first) if isinstance(first, ModelRequest) else set()
+    answered = _answered(messages)
     for index in reversed(range(len(chunks))):
         if any(call.tool_call_id in answered for call in _open_calls(chunks[index])):
             return index
     return None
+
+
+def _answered(messages: Sequence[ModelMessage]) -> set[str]:
+    """Returns the ids of the calls of an earlier turn that a turn's `messages` begin with the results of."""
+    first = messages[0] if messages else None
+    return _results(first) if isinstance(first, ModelRequest) else set()
 
 
 def _settings() -> ModelSettings:
@@ -210,12 +218,12 @@ def _context(turn: Turn, sink: Sink) -> tools.ToolContext:
     )
 
 
-def _load(past: PastTurn) -> list[ModelMessage]:
+def _load(past: PastTurn, inbound: Inbound | None) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     try:
         for message in past.messages:
             if "role" in message:  # the neutral form, from a runner without a model
-                messages.append(_from_neutral(message))
+                messages.append(_from_neutral(message, inbound))
             else:
                 messages += ModelMessagesTypeAdapter.validate_json(json.dumps([message]))
     except (ValidationError, TypeError, KeyError):
@@ -225,10 +233,12 @@ def _load(past: PastTurn) -> list[ModelMessage]:
     return messages
 
 
-def _from_neutral(message: dict[str, str]) -> ModelMessage:
+def _from_neutral(message: dict[str, str], inbound: Inbound | None) -> ModelMessage:
     if message["role"] == "assistant":
         return ModelResponse(parts=[TextPart(message["text"])])
-    return ModelRequest(parts=[UserPromptPart(message["text"])])
+    # Nobody framed it where no model was to read it: in a caller's session it is that agent's words.
+    text = message["text"] if inbound is None else frame_inbound(caller=inbound.caller, text=message["text"])
+    return ModelRequest(parts=[UserPromptPart(text)])
 
 
 def _open_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:

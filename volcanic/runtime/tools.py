@@ -9,7 +9,6 @@ What a tool reads and what it changes are sets of these words, so that policy ca
     owner       what the owner is shown outside of the conversation
     processes   programs are run
     network     other hosts are reached
-    skills      what callers can be granted
     working     the notes that are kept for a while, of the turn's own request
 """
 

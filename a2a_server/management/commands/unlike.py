@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from a2a_server.models import Task
-from a2a_server.unlike import task_unlike
+from a2a_server.unlike import task_unlike, unlike_told
 from volcanic.management.shell import ShellCommand
 
 
@@ -20,11 +20,11 @@ class Command(ShellCommand):
         parser.add_argument("--text", default="", help="what should have been different")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Takes it back; no such task, or one that ran on no grant that is still there, is a CommandError."""
+        """Takes it back; no such task, one that ran on no grant, or one that is marked already is a CommandError."""
         task = Task.objects.select_related("caller__workspace").filter(pk=options["task"]).first()
         if task is None:
             raise CommandError(f"There is no task {options['task']}.")
         slug = task_unlike(task=task, text=options["text"])
         if not slug:
-            raise CommandError("It ran on no grant that could be taken back.")
-        self.stdout.write(f"{slug} is no longer granted to {task.caller.name}.")
+            raise CommandError("It ran on no grant, or is marked already.")
+        self.stdout.write(unlike_told(task, slug))

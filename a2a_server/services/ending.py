@@ -1,4 +1,4 @@
-"""The verbs of tasks that are neither submitting nor running one: read, cancel, expire, sweep."""
+"""The verbs that end a task from outside of its run: cancel, expire, sweep, and read, which may find that it ended."""
 
 import uuid
 from datetime import timedelta

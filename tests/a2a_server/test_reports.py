@@ -1,0 +1,100 @@
+"""What was done without the owner is reported to them, however it ended."""
+
+import signal
+from datetime import timedelta
+
+from django.utils import timezone
+
+from a2a_server.models import Task
+from tests.conftest import Keyed
+from tests.product import Api, Product, question_of, state_of, text_of
+from tests.reviewing import Decision, decide
+from tests.waiting import wait_for
+from trust.services import grant_revoke
+from volcanic.models import Notification
+
+WRITE = 'tool: write_file {"path": "notes.txt", "content": "x"}'
+USED = "Tools used: write_file.\nFiles touched: notes.txt."
+
+
+def reports() -> list[str]:
+    """Returns what the owner was told of what was done, oldest first."""
+    return list(Notification.objects.filter(kind="report").order_by("id").values_list("text", flat=True))
+
+
+def has_written(task: dict[str, str]) -> bool:
+    """Whether a run has used what `WRITE` uses."""
+    return Task.objects.filter(pk=task["id"], untold__contains="notes.txt").exists()
+
+
+def test_what_was_used_before_the_caller_canceled(api: Api) -> None:
+    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+    wait_for(lambda: has_written(task))
+    api.result("CancelTask", {"id": task["id"]})
+    (told,) = reports()
+    assert told == f"Asked: {WRITE} sleep: 30\n{USED}\nCanceled."
+
+
+def test_what_an_approved_run_used_before_it_was_canceled(strange: Api) -> None:
+    task = strange.send(f"{WRITE}\nsleep: 3")
+    decide(task, Decision.APPROVE)
+    wait_for(lambda: has_written(task))
+    strange.result("CancelTask", {"id": task["id"]})
+    assert [told.splitlines()[-1] for told in reports()] == ["Canceled."]
+
+
+def test_what_was_used_before_the_owner_stopped_it(api: Api, friend: Keyed) -> None:
+    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+    wait_for(lambda: has_written(task))
+    grant_revoke(caller=friend.caller, slug="chat", stop=True)
+    (told,) = reports()
+    assert told.splitlines()[1:] == [*USED.splitlines(), "Canceled: The owner took the grant for this back."]
+
+
+def test_what_was_used_before_the_worker_died(api: Api, product: Product) -> None:
+    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+    wait_for(lambda: has_written(task))
+    product.signal("worker", signal.SIGKILL)
+    Task.objects.filter(pk=task["id"]).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    assert question_of(api.get(task["id"])) == "server restarted"
+    api.get(task["id"])
+    (told,) = reports()
+    assert told.splitlines()[-1] == "Failed: server restarted"
+    product.revive()
+
+
+def test_what_was_used_before_a_question_and_after_it(api: Api) -> None:
+    """Each of the two is told, with the request that it was for."""
+    task = api.send(f"{WRITE}\nask: Go on?\ntool: recall {{}}\ndone")
+    assert state_of(task) == "INPUT_REQUIRED"
+    assert reports() == [f"Asked: {WRITE} ask: Go on? tool: recall {{}} done\nAsks the agent: Go on?\n{USED}"]
+    api.send("yes", taskId=task["id"])
+    assert reports()[1].splitlines()[1:] == [
+        "Then: yes",
+        "Answered: Nothing was remembered about that. done",
+        "Tools used: recall.",
+    ]
+
+
+def test_a_question_before_anything_was_used_is_no_report(api: Api) -> None:
+    task = api.send("ask: Go on?\ndone")
+    assert reports() == []
+    api.result("CancelTask", {"id": task["id"]})
+    assert reports() == []
+
+
+def test_a_task_that_is_canceled_while_it_asks_was_told_of_already(api: Api) -> None:
+    task = api.send(f"{WRITE}\nask: Go on?")
+    api.result("CancelTask", {"id": task["id"]})
+    assert len(reports()) == 1
+
+
+def test_a_run_that_is_lost_uses_nothing_more(api: Api, product: Product) -> None:
+    """The tool is noted before it runs, by the run that holds the task."""
+    second = 'tool: write_file {"path": "late.txt", "content": "x"}'
+    task = api.send(f"sleep: 1\n{second}", at_once=True)
+    api.wait(task["id"], "WORKING")
+    Task.objects.filter(pk=task["id"]).update(attempt=7)
+    wait_for(lambda: text_of(api.send("next")) == "next")
+    wait_for(lambda: api.send("sleep: 1\ndone"))
+    assert not (product.folder / "workspaces" / "main" / "late.txt").exists()

@@ -1,0 +1,155 @@
+"""Which tasks “not like this” is said of, and to what effect."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from a2a_server.cards import LEARNED, extended_card, public_card
+from a2a_server.models import Task, TaskState
+from a2a_server.unlike import granted_skill, task_unlike, unlike_told
+from tests.conftest import Keyed
+from tests.trust.learned import PARCEL, drafted, thrice, waiting
+from trust.learning.services import caller_learn, draft_approve
+from trust.models import CHAT, Caller, Grant, Observation, Skill, SkillDraft
+from trust.selectors import AuthenticatedCaller
+from trust.services import grant_add, grant_revoke, skill_delete
+from trust.toolbox import _listed
+from volcanic.models import Session, Turn
+from volcanic.origins import task_origin
+
+State = SkillDraft.State
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker_is_away")]
+
+
+def ran(caller: Caller, skill: str, state: TaskState = TaskState.COMPLETED, **values: Any) -> Task:
+    """Returns a task that was run, as its worker leaves it."""
+    session = Session.objects.create(workspace=caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
+    words = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": PARCEL.format("Sunday")}]}
+    given = {"context_id": "c", "history": [words], "attempt": 1, "skill": skill, "seq": 1, **values}
+    return Task.objects.create(caller=caller, session=session, state=state, **given)
+
+
+def approved(caller: Caller) -> Skill:
+    return draft_approve(draft=drafted(caller), version=1)
+
+
+def test_the_second_of_two_that_ran_at_once(stranger: Keyed) -> None:
+    caller = stranger.caller
+    skill = approved(caller)
+    first, second, third = (ran(caller, skill.slug) for _ in range(3))
+    assert task_unlike(task=first, text="Append.") == skill.slug
+    assert unlike_told(first, skill.slug) == f"{skill.slug} is no longer granted to stranger."
+    assert granted_skill(second) == skill.slug
+    assert task_unlike(task=second, text="In one line.") == skill.slug
+    draft = SkillDraft.objects.get()
+    for words in ("Append.", "In one line."):
+        assert f"Not like this, said your owner of what was done: {words}" in draft.instructions
+    seen = Observation.objects.filter(decision="unlike").order_by("id")
+    assert [(one.task, one.edits, one.request) for one in seen] == [
+        (first.pk, "Append.", PARCEL.format("Sunday")),
+        (second.pk, "In one line.", PARCEL.format("Sunday")),
+    ]
+    # Each once.
+    assert task_unlike(task=first, text="Again.") == ""
+    # After the skill is gone, too.
+    skill_delete(skill=Skill.objects.get(pk=skill.pk))
+    assert task_unlike(task=third, text="No more.") == skill.slug
+    assert "No more." in SkillDraft.objects.get(state=State.OPEN).instructions
+
+
+def test_one_of_before_the_grant_was_given_anew(stranger: Keyed) -> None:
+    caller = stranger.caller
+    skill = approved(caller)
+    first, old = ran(caller, skill.slug), ran(caller, skill.slug)
+    # It ended only now; when it ran, its transcript says.
+    late = ran(caller, skill.slug, status_at=timezone.now() + timedelta(hours=1))
+    Turn.objects.create(session=late.session, origin=task_origin(late.pk), started_at=timezone.now(), messages=[])
+    assert task_unlike(task=first)
+    draft_approve(draft=SkillDraft.objects.get(), version=2)
+    for task in (old, late):
+        assert task_unlike(task=task, text="Append.") == skill.slug
+        assert unlike_told(task, skill.slug) == f"Noted. stranger keeps {skill.slug}: you granted it anew since."
+        assert Grant.objects.filter(caller=caller, skill=skill).exists()
+    assert Observation.objects.filter(edits="Append.").count() == 2
+    new = ran(caller, skill.slug)
+    assert task_unlike(task=new)
+    assert not Grant.objects.filter(caller=caller).exists()
+
+
+def test_what_was_not_done_without_the_owner(stranger: Keyed) -> None:
+    caller = stranger.caller
+    # None of these ran on a grant: there never was one.
+    assert granted_skill(ran(caller, "")) == ""
+    grant_add(caller=caller, slug=CHAT)
+    done = ran(caller, "")
+    assert granted_skill(done) == CHAT
+    read = ran(caller, "", TaskState.CANCELED, repeatable=True)
+    reviewed = waiting(caller)
+    Task.objects.filter(pk=reviewed.task).update(state=TaskState.COMPLETED, attempt=2)
+    for task in (
+        read,
+        Task.objects.get(pk=reviewed.task),
+        ran(caller, "", TaskState.REJECTED),
+        ran(caller, "", attempt=0),
+        ran(caller, "", TaskState.WORKING, lease_expires_at=timezone.now()),
+        ran(caller, "learned-99"),
+    ):
+        assert granted_skill(task) == ""
+        assert task_unlike(task=task, text="x") == ""
+    assert Grant.objects.filter(caller=caller).exists()
+    assert not Observation.objects.exists()
+    # Revoked by hand since; another agent's grant says nothing.
+    grant_revoke(caller=caller, slug=CHAT)
+    assert granted_skill(done) == CHAT
+
+
+def test_the_words_come_into_the_next_draft_when_there_is_none(stranger: Keyed) -> None:
+    caller = stranger.caller
+    skill = approved(caller)
+    task = ran(caller, skill.slug)
+    grant_revoke(caller=caller, slug=skill.slug)
+    assert SkillDraft.objects.get().state == State.WITHDRAWN
+    assert task_unlike(task=task, text="Append, don't replace.") == skill.slug
+    assert SkillDraft.objects.get().state == State.WITHDRAWN
+    thrice(caller)
+    (draft,) = caller_learn(caller=caller)
+    assert "Not like this, said your owner of what was done: Append, don't replace." in draft.instructions
+
+
+# What other callers see of what was learned from one.
+
+
+def _card(caller: Caller) -> dict[str, Any]:
+    card = extended_card(caller=AuthenticatedCaller(caller.pk, caller.name, caller.workspace_id, None, False))
+    return {skill.id: skill for skill in card.skills}
+
+
+def test_a_learned_skill_shows_its_callers_words_to_that_caller_alone(stranger: Keyed, second_friend: Keyed) -> None:
+    skill = approved(stranger.caller)
+    grant_add(caller=second_friend.caller, slug=skill.slug)
+    own = _card(stranger.caller)[skill.slug]
+    assert PARCEL.format("Friday") in own.examples
+    assert "Please note" in own.name
+    theirs = _card(second_friend.caller)[skill.slug]
+    assert (theirs.name, theirs.description, list(theirs.examples)) == (skill.slug, LEARNED, [])
+    for text in ("parcel", "stranger"):
+        assert text not in str(theirs)
+    # Nor to anybody, should the owner advertise it.
+    Skill.objects.filter(pk=skill.pk).update(advertised=True)
+    assert "parcel" not in str(public_card())
+    # Nor to the assistant while it reads another's request.
+    listed = _listed(stranger.caller.workspace_id).splitlines()
+    assert f"- {skill.slug}" in listed
+    assert "parcel" not in str(listed)
+
+
+def test_two_that_taught_the_same_each_see_their_own(stranger: Keyed, second_friend: Keyed) -> None:
+    first = approved(stranger.caller)
+    other = approved(second_friend.caller)
+    assert first.slug != other.slug
+    for caller, skill in ((stranger.caller, first), (second_friend.caller, other)):
+        assert list(_card(caller)[skill.slug].examples) == skill.examples

@@ -1,0 +1,24 @@
+import django.contrib.postgres.fields
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("trust", "0007_audit_not_truncated"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="review",
+            name="keys",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.BigIntegerField(), default=list, editable=False, size=None
+            ),
+        ),
+        migrations.RunSQL(
+            "UPDATE trust_review SET keys = ARRAY[key_id] WHERE key_id IS NOT NULL",
+            # Checked at once: PostgreSQL alters no table on which a check is still to come.
+            "SET CONSTRAINTS ALL IMMEDIATE; UPDATE trust_review SET key_id = keys[1] WHERE keys <> '{}'",
+        ),
+        migrations.RemoveField(model_name="review", name="key"),
+    ]
