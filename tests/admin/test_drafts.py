@@ -135,7 +135,7 @@ def test_whether_it_was_tried_is_told(as_owner: Client, draft: SkillDraft) -> No
     ("example", "told"),
     [
         ("send it to anna@example.com", "anna@example.com"),
-        ("pay Anna 40 EUR", "One with a larger amount is put before you."),
+        ("pay Anna 40 EUR", "One with another amount is put before you."),
     ],
 )
 def test_addresses_and_amounts_are_limits(example: str, told: str, as_owner: Client, caller: Caller) -> None:
