@@ -15,6 +15,7 @@ from trust.learning.services import DECIDED_OTHERWISE, EDITABLE
 from trust.models import Observation, SkillDraft
 from trust.skill_forms import tool_choices
 from volcanic.admin.base import moment
+from volcanic.text import cut
 
 Decision = Observation.Decision
 State = SkillDraft.State
@@ -34,7 +35,7 @@ def draft_card(draft: SkillDraft) -> dict[str, Any]:
     """Returns what a card within a review shows of the draft that would cover it."""
     addresses, amounts = limits(draft.examples)
     evidence = evidence_of(draft)
-    short = draft.instructions if len(draft.instructions) <= SHORT else f"{draft.instructions[: SHORT - 1]}…"
+    short = cut(draft.instructions, SHORT)
     return {
         "draft": draft,
         "url": reverse("admin:trust_skilldraft_change", args=[draft.pk]),

@@ -69,11 +69,6 @@ def skill_of_workspace(workspace_id: int, slug: str) -> Skill | None:
     return skills_of_workspace(workspace_id).filter(slug=slug).first()
 
 
-def skills_granted_to(caller: Caller) -> QuerySet[Skill]:
-    """Returns the enabled skills granted to a caller."""
-    return Skill.objects.filter(grants__caller=caller, enabled=True).order_by("id")
-
-
 def audit_of_caller(caller: Caller, limit: int) -> list[AuditEntry]:
     """Returns what was last done about a caller, the newest first."""
     return list(AuditEntry.objects.filter(caller_id=caller.pk).order_by("-id")[:limit])

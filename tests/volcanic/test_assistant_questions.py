@@ -3,8 +3,9 @@
 from tests.openai_server import OpenAIServer, Reply
 from tests.volcanic.turns import MakeTurn, RecordingSink, past_turn, question, said
 from volcanic.runtime import tools
-from volcanic.runtime.assistant import NOT_ANSWERED, AssistantRunner
+from volcanic.runtime.assistant import AssistantRunner
 from volcanic.runtime.base import PastTurn, TurnState
+from volcanic.runtime.history import NOT_ANSWERED
 from volcanic.runtime.prompt import unframe
 
 ASK = tools.REQUEST_INPUT

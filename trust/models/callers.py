@@ -28,12 +28,8 @@ class Level(models.TextChoices):
 class Caller(models.Model):
     """An agent that calls the assistant."""
 
-    class Mode(models.TextChoices):
-        ISOLATED = "isolated", "Isolated"
-
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="callers")
     name = models.CharField(max_length=40, validators=[RegexValidator(NAME_PATTERN, "Use a-z, 0-9 and -, at most 40.")])
-    mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.ISOLATED)
     level = models.CharField(max_length=10, choices=Level.choices, default=Level.OBSERVE)
     enabled = models.BooleanField(default=True)
     note = models.TextField(blank=True)
@@ -57,7 +53,6 @@ class Caller(models.Model):
             models.UniqueConstraint(fields=["workspace", "name"], name="caller_name_unique_in_workspace"),
             models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="caller_name_well_formed"),
             models.CheckConstraint(condition=Q(level__in=Level.values), name="caller_level_listed"),
-            models.CheckConstraint(condition=Q(mode__in=["isolated"]), name="caller_mode_listed"),
         ]
 
     def __str__(self) -> str:
