@@ -183,7 +183,7 @@ class Api:
         task: dict[str, Any] = self.result("GetTask", {"id": task_id, **params})
         return task
 
-    def wait(self, task_id: str, state: str, seconds: float = 20) -> dict[str, Any]:
+    def wait(self, task_id: str, state: str, seconds: float = 30) -> dict[str, Any]:
         """Returns a task as soon as it is in `state`, given without its prefix."""
         return wait_for(
             lambda: (task := self.get(task_id))["status"]["state"] == f"TASK_STATE_{state}" and task, seconds

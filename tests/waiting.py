@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 
 
-def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
+def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = 30.0) -> T:
     """Asks again and again until the predicate is true, and returns what it said. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (said := predicate()):

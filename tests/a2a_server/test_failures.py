@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -93,13 +92,12 @@ def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
 def test_a_backlog_is_worked_off_without_pauses(api: Api) -> None:
     """More messages than the worker prefetches: none waits for a timer of the worker's loop while threads are idle."""
     tasks = [api.send("hello", at_once=True)["id"] for _ in range(150)]
-    started = time.monotonic()
     wait_for(lambda: not Task.objects.exclude(state=TaskState.COMPLETED).exists(), 30)
     assert Task.objects.filter(pk__in=tasks, state=TaskState.COMPLETED).count() == 150
-    # The longest time between two ends tells: a stall is seconds, a turn some milliseconds.
+    # The times between two ends tell: a turn is some milliseconds, a stall seconds, and comes with every batch that the
+    # worker takes; a busy machine may lose a moment once.
     ends = list(Task.objects.order_by("status_at").values_list("status_at", flat=True))
-    assert max((later - earlier).total_seconds() for earlier, later in pairwise(ends)) < 2
-    assert time.monotonic() - started < 30
+    assert sorted((later - earlier).total_seconds() for earlier, later in pairwise(ends))[-3] < 2
 
 
 @pytest.fixture

@@ -216,10 +216,8 @@ async def test_no_process_outside_can_be_seen_or_killed(
 
 @isolated
 async def test_a_fork_bomb_is_bounded(inbound: ToolContext) -> None:
-    began = time.monotonic()
     answer = await bash(inbound, ":(){ :|:& };:; sleep 30")
     assert "processes at a time" in answer or "Resource temporarily unavailable" in answer
-    assert time.monotonic() - began < 20
     assert await bash(inbound, "echo alive") == "alive"
 
 
@@ -243,10 +241,8 @@ async def test_the_disk_can_not_be_filled(
     folder: Path, inbound: ToolContext, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WORKSPACE_MAX_BYTES = 30 * 1024**2
-    began = time.monotonic()
     filling = "for i in $(seq 1000); do head -c 1M /dev/zero > notes/$i; sleep 0.01; done"
     assert processes.TOO_FULL in await bash(inbound, filling)
-    assert time.monotonic() - began < 20
     assert sum(file.stat().st_size for file in folder.rglob("*")) < 300 * 1024**2
     with pytest.raises(ToolError, match="The workspace is full"):
         await bash(inbound, "true")

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import io
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -166,14 +165,13 @@ HARMFUL = [
 async def test_harmful_servers(handler: Handler, text: str, tmp_path: Path) -> None:
     timeout = 0.1 if "did not answer" in text else 5
     async with serving(handler) as server:
-        url, started = f"http://peer.test:{server.port}/", time.monotonic()
+        url = f"http://peer.test:{server.port}/"
         await refused(get(url, limit=3000, timeout=timeout), text, permanent=False)
         file = io.BytesIO(b"before")
         file.seek(6)
         for into in (tmp_path / "file", file):
             attempt = outbound.download(url, limit=3000, timeout=timeout, into=into)
             await refused(attempt, text, permanent="more than" in text)
-        assert time.monotonic() - started < 4
     assert not list(tmp_path.iterdir())
     assert (file.getvalue(), file.tell()) == (b"before", 6)
 
