@@ -141,7 +141,7 @@ def test_a_file_of_the_full_size_there_and_back(api: Api, product: Product, frie
         }
         with api.stream("SendStreamingMessage", params) as events:
             seen = list(events)
-        wait_for(lambda: receiver.states()[-1:] == ["COMPLETED"], 20)
+        wait_for(lambda: receiver.states()[-1:] == ["COMPLETED"])
         pushed = receiver.accepted[-1].json["task"]
     streamed = [event["artifactUpdate"]["artifact"] for event in seen if "artifactUpdate" in event]
     read = api.get(seen[0]["task"]["id"])

@@ -363,7 +363,7 @@ async def test_the_owner_runs_them_unsandboxed_only_where_that_is_set(
     assert "leak-0815" not in answer
     assert answer.endswith("(exit code 3)")
     assert "was stopped" in await bash(own, f"sleep {marked}")
-    wait_for(lambda: not _running(marked), 2)
+    wait_for(lambda: not _running(marked))
 
 
 def test_a_broken_bubblewrap_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
