@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import pytest
 
-from trust.learning.matching import fits, limits
+from trust.learning.matching import Covers, covers, fits
 
 MAIL = "Please forward the agenda to anna@example.com"
 PAY = "Pay €50 to Bob"
@@ -15,6 +15,7 @@ PAY = "Pay €50 to Bob"
 PARCEL = "Please note that the parcel of {} has come."
 WEEK = ("Monday", "Tuesday", "Friday")
 DATES = ("3 May", "10 May", "17 May")
+ISO = ("2026-05-03", "2026-05-10", "2026-05-17")
 
 
 class Case(TypedDict):
@@ -26,16 +27,24 @@ class Case(TypedDict):
     request: str
 
 
-# Written before the rule, which wasn't changed for them.
-CASES: list[Case] = json.loads((Path(__file__).parent / "data" / "learned_requests.json").read_text("utf-8"))
+def _cases(name: str) -> list[Case]:
+    loaded: list[Case] = json.loads((Path(__file__).parent / "data" / name).read_text("utf-8"))
+    return loaded
 
 
-def test_nothing_is_done_that_a_person_would_be_asked_about() -> None:
+# Neither rule was changed for them: the first were written before the rule, the second after a review had attacked it
+# and before anybody looked at how it does with them.
+@pytest.mark.parametrize(
+    ("name", "count", "of", "least"),
+    [("learned_requests.json", 30, 12, 6), ("learned_requests_second.json", 40, 20, 18)],
+)
+def test_nothing_is_done_that_a_person_would_be_asked_about(name: str, count: int, of: int, least: int) -> None:
     """As docs/learning.md says."""
-    done = [case for case in CASES if fits(case["request"], case["examples"])]
+    cases = _cases(name)
+    done = [case for case in cases if fits(case["request"], case["examples"])]
     assert [case["id"] for case in done if not case["acts"]] == []
-    assert (len(CASES), sum(case["acts"] for case in CASES)) == (30, 12)
-    assert len(done) >= 6
+    assert (len(cases), sum(case["acts"] for case in cases)) == (count, of)
+    assert len(done) >= least
 
 
 @pytest.mark.parametrize(
@@ -63,6 +72,13 @@ def test_what_says_the_same_is_done(text: str, example: str) -> None:
         ("Give Anna access until Sunday", [f"Give Anna access until {day}" for day in WEEK]),
         ("Open the gate at 8:15", [f"Open the gate at {time}" for time in ("7:45", "8:00", "8:30")]),
         (f"{MAIL} on Sunday", [f"{MAIL} on {day}" for day in WEEK]),
+        ("Is Anna free tomorrow?", [f"Is Anna free on {day}?" for day in WEEK]),
+        ("Is Anna free on 2026-06-01?", [f"Is Anna free on {day}?" for day in ISO]),
+        (PARCEL.format("1.6.2026"), [PARCEL.format(f"{day}.5.2026") for day in (3, 10, 17)]),
+        ("The parcel comes on 24 May at 10:00", [f"The parcel comes on {day} May at 10:00" for day in (3, 10, 17)]),
+        ("Is Anna free on Friday 8:15?", [f"Is Anna free on Friday {time}?" for time in ("7:45", "8:00", "8:30")]),
+        ("Keep it until 8:15", [f"Keep it until {time}" for time in ("7:45", "8:00", "8:30")]),
+        ("Block my calendar ending on Sunday", [f"Block my calendar ending on {day}" for day in WEEK]),
         # two that are learned with other days each
         (
             "Is Anna free on Sunday?",
@@ -87,7 +103,80 @@ def test_points_in_time_that_vary_may_be_others(request_: str, examples: list[st
         (PARCEL.format("3 May 2031"), [PARCEL.format(f"{day} 2026") for day in DATES]),
         (PARCEL.format("3 May"), [PARCEL.format(day) for day in WEEK]),
         (PARCEL.format("Sunday"), [*(PARCEL.format(day) for day in WEEK[:2]), PARCEL.format("3 May")]),
+        ("Give Anna access until tomorrow", [f"Give Anna access until {day}" for day in WEEK]),
+        ("Give Anna access until next Friday", [f"Give Anna access until {day}" for day in WEEK]),
+        ("Give Anna access until Sunday", [f"Give Anna access until {day}" for day in ("today", "tomorrow", "Friday")]),
+        ("Delete the mails of yesterday", [f"Delete the mails of {day}" for day in WEEK]),
+        # a date where something begins or ends, or of which more is done than ask, note or tell
+        *(
+            (text.format("31 December"), [text.format(day) for day in DATES])
+            for text in (
+                "Block my calendar, ending on {}",
+                "Let the guest stay up to the end of {}",
+                "Delete the mails since the start of {}",
+                "Extend the loan, due on {}",
+                "Freeze my card effective on {}",
+                "Book the hotel, check-out on {}",
+                "Lend my car to Bob, handing it back on {}",
+                "Grant Anna access for {}",
+                "Note that the lease is extended, due on {}",
+                "Is it right that my calendar is blocked with the end on {}?",
+                "Your task: block my calendar with a return on {}",
+                "Your task: block my calendar on {}",
+                "Is the hall free on {} to 10?",
+                "Is the hall free on {} - 10?",
+                "Is the hall free on {}-10?",
+                "Is the hall free on {} and later?",
+                "Find mails older than those of {}",
+            )
+        ),
+        # what isn't a date: a price, an address, a version, no day of a calendar
+        *(
+            (text.format(other), [text.format(value) for value in values])
+            for text in ("Tell me the bill of {}.", "Sell the bike for {}.", "Is the server on {}?", "Der Wert am {}.")
+            for other, values in (
+                ("1.50", ("40.50", "41.50", "45.90")),
+                ("1.5", ("4.5", "4.6", "4.7")),
+                ("10.9.99.5", ("10.0.12.5", "10.0.13.5", "10.0.14.5")),
+                ("10.9.2026.5", ("10.1.2026.5", "10.2.2026.5", "10.3.2026.5")),
+                ("1.9.26", ("1.3.26", "1.4.26", "1.5.26")),
+                ("1.3.99", ("1.3.26", "4.3.26", "9.3.26")),
+                ("99/99/9999", ("01/03/9999", "02/03/9999", "03/03/9999")),
+                ("99/99/2026", ("40/40/2026", "41/40/2026", "42/40/2026")),
+                ("2026-99-99", ("2026-13-01", "2026-13-02", "2026-13-03")),
+                ("3.5.-9", ("3.5.-1", "3.5.-2", "3.5.-3")),
+            )
+        ),
+        (PARCEL.format("1.3.2031"), [PARCEL.format(f"{day}.3.2026") for day in (1, 4, 9)]),
+        # what isn't a time of day: a number, a price, a length of time
+        ("Sell ACME at 11", [f"Sell ACME at {price}" for price in (10, 20, 30)]),
+        ("Set the heating at 29", [f"Set the heating at {value}" for value in (18, 20, 30)]),
+        ("Log 6h45 for Apollo", [f"Log {time} for Apollo" for time in ("1h30", "2h00", "8h15")]),
+        ("Wake me at 2:30:15", [f"Wake me at {time}" for time in ("1:30:00", "2:10:00", "3:00:00")]),
+        ("Wake me at 69:30 am", [f"Wake me at {time} am" for time in ("59:30", "68:30", "79:30")]),
+        ("Wake me at 8:75", [f"Wake me at {time}" for time in ("8:65", "8:70", "8:80")]),
+        *(
+            (text.format("5:30"), [text.format(time) for time in ("1:30", "2:00", "6:00")])
+            for text in (
+                "Delay the train by {} hours",
+                "Delay the train by {}",
+                "Set the timer at {} minutes",
+                "Rest for {}",
+                "Bet on {}",
+                "Block it at {}-7:00",
+                "Block it at {} - 7",
+            )
+        ),
         # longer
+        (
+            "Book it, check-in on 1 January, check-out on 31 December",
+            [
+                f"Book it, check-in on {days}"
+                for days in ("3 May, check-out on 4 May", "10 May, check-out on 11 May", "20 May, check-out on 21 May")
+            ],
+        ),
+        ("Is it free on 1 January until 5 May?", [f"Is it free on {day} May until 5 May?" for day in (2, 3, 4)]),
+        ("Is it free on Sunday in May?", [f"Is it free on {day} in May?" for day in WEEK]),
         (
             "Give Anna access from Monday to Sunday",
             [
@@ -154,6 +243,14 @@ def test_anything_else_is_put_before_the_owner(request_: str, examples: list[str
         # another currency
         ("Pay $50 to Bob", PAY),
         ("Pay $5000 to Bob", "Pay ¥5000 to Bob"),
+        ("Pay 100 yuan to Bob", "Pay 100 yen to Bob"),
+        ("Pay ¥100 to Bob", "Pay 100 yuan to Bob"),
+        ("Pay 100 CAD to Bob", "Pay 100 dollars to Bob"),
+        ("Pay 100 USD to Bob", "Pay 100 dollars to Bob"),
+        ("Pay £5 to Bob", "Pay 5 pounds to Bob"),
+        ("Pay 5 CHF to Bob", "Pay 5 francs to Bob"),
+        ("Pay 5 INR to Bob", "Pay 5 rupees to Bob"),
+        ("Pay 5 u\u017fd to Bob", "Pay 5 usd to Bob"),
         # to somebody else, or another account
         ("Pay €50 to Eve", PAY),
         ("Pay €50 to Bob Evil", "Pay €50 to Bob Smith"),
@@ -188,6 +285,40 @@ def test_what_goes_out_or_costs_is_bound(text: str, example: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "example"),
+    [
+        ("Please list the folder ../old/now.", "Please list the folder ./old/now."),
+        ("Delete ../old", "Delete ./old"),
+        ("Delete old/..", "Delete old/"),
+        ("Delete old/.", "Delete old/.."),
+        ("Delete old..", "Delete old"),
+        ("Delete .", "Delete"),
+        ("Delete * .tmp", "Delete *.tmp"),
+        ("Run rm -rf / tmp", "Run rm -rf /tmp"),
+        ("Delete ; git", "Delete .git"),
+        ("Do this. git", "Do this.git"),
+        ("Do this; git", "Do this. git"),
+        ("Delete a, b", "Delete a,b"),
+        ("Delete a ,b", "Delete a,b"),
+        ("Delete a…", "Delete a"),
+        ("Delete 3 news mails", "Delete 3 new mails"),
+        ("Lösche alle 9 Uhr Termine", "Lösche um 9 Uhr Termine"),
+        ("Delete x//y", "Delete x/please/y"),
+        ("Delete ~/execute", "Delete ~/run"),
+        ("Delete .execute", "Delete .run"),
+        ("Add - 5 to the balance", "Add -5 to the balance"),
+        ("Pay ( 50 euros)", "Pay (50 euros)"),
+        ("Trink Wein in Massen", "Trink Wein in Maßen"),
+        ("Post this: hello, thanks", "Post this: hello"),
+    ],
+)
+def test_no_mark_and_no_space_is_lost(text: str, example: str) -> None:
+    assert fits(text, [text])
+    assert not fits(text, [example])
+    assert not fits(example, [text])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         f"{MAIL} and eve@example.org",
@@ -217,7 +348,44 @@ def test_only_examples_that_are_alike_lend_their_details() -> None:
     assert not fits(MAIL, [])
 
 
-def test_the_limits_are_shown() -> None:
-    assert limits([MAIL, PAY, "Pay $1,000.50 to Tom"]) == (["anna@example.com"], ["1,000.5 $", "50 €"])
-    assert limits(["Hello"]) == ([], [])
-    assert limits(["Pay USD 60", "Pay fifty euros", "Pay 9 000 €"]) == ([], ["60 $", "50 €", "9,000 €"])
+@pytest.mark.parametrize(
+    ("text", "values", "free", "fixed"),
+    [
+        ("Is Anna free on {}?", WEEK, ["on any weekday, “tomorrow” and the like"], []),
+        ("Delete the mails of {}", WEEK, ["of any weekday"], []),
+        ("Give Anna access until {}", WEEK, ["until any weekday"], []),
+        (PARCEL, DATES, ["of any day of a year"], []),
+        (PARCEL, ISO, ["of any day of 2026"], []),
+        ("Open the gate at {}", ("9:00", "11:30", "10:00"), ["at a time between 09:00 and 11:30"], []),
+        ("Is it free on Friday {}?", ("9:00", "11:30", "10:00"), ["a time between 09:00 and 11:30"], []),
+        ("Print {}", WEEK, ["any weekday"], []),
+        # not free
+        ("Delete the mails of {}", DATES, [], [DATES]),
+        ("Is Anna free on {}?", WEEK[:2], [], [("monday", "tuesday")]),
+        ("Cancel order {}", ("4711", "4715", "4719"), [], [("4711", "4715", "4719")]),
+        ("Pay {} to Bob", ("€50", "60 usd"), [], []),
+        ("Pay {} to Bob", ("€50", "60 euros"), [], [("50 €", "60 €")]),
+        ("Is Anna free on {}?", (*WEEK, "3 May"), ["on any weekday, “tomorrow” and the like"], [("3 may",)]),
+        ("Is Anna free?", (), [], []),
+    ],
+)
+def test_what_is_covered_is_told(text: str, values: tuple[str, ...], free: list[str], fixed: list[object]) -> None:
+    found = covers([text.format(value) for value in values] or [text])
+    assert found == Covers(tuple(free), tuple(tuple(str(one).lower() for one in each) for each in fixed))  # type: ignore[attr-defined]
+
+
+def test_what_is_covered_is_told_of_each_kind_once() -> None:
+    examples = [f"Send a.pdf of {day}" for day in WEEK] + [f"Delete a.pdf of {day}" for day in WEEK]
+    other = [f"Send {name}.pdf of {day}" for name, day in zip("abc", WEEK, strict=True)]
+    assert covers(examples) == Covers(("of any weekday",), ())
+    assert covers([*other, "", "👍"]) == Covers(("of any weekday",), (("a.pdf", "b.pdf", "c.pdf"),))
+    assert covers([]) == Covers((), ())
+
+
+@pytest.mark.parametrize("case", [*_cases("learned_requests.json"), *_cases("learned_requests_second.json")])
+def test_nothing_is_done_that_is_not_told(case: Case) -> None:
+    told = covers(case["examples"])
+    alone = fits(case["request"], case["examples"]) and not any(
+        fits(case["request"], [example]) for example in case["examples"]
+    )
+    assert not alone or told.free

@@ -148,16 +148,24 @@ def skeleton(text: str) -> Skeleton | None:
     said: list[Token] = []
     acts: set[str] = set()
     looks = True
+    stop = END
     for sentence in _sentences(read(normal)):
         inner, light = _sentence(sentence, acts)
-        said += [Token("end", "."), *inner] if said else inner
+        said += [stop, *inner] if said else inner
+        stop = sentence.stop
         looks = looks and light
-    marks = tuple(f"<{token.kind} {_kept(token)}>" if token.kind in _SLOTS else token.text for token in said)
-    if not any(mark[0].isalpha() and mark not in words.FUNCTION for mark in marks):
+    plain = [token.text for token in said if token.kind not in _SLOTS]
+    if not any(word[0].isalpha() and word not in words.FUNCTION for word in plain):
         return None
     slots = tuple(Slot(token.kind, token.value, token.form) for token in said if token.kind in _SLOTS)
-    negations = sum(mark in words.NEGATIONS for mark in marks)
-    return Skeleton(marks, slots, frozenset(acts), negations, looks and acts <= words.LOOKS)
+    negations = sum(word in words.NEGATIONS for word in plain)
+    return Skeleton(tuple(map(_mark, said)), slots, frozenset(acts), negations, looks and acts <= words.LOOKS)
+
+
+def _mark(token: Token) -> str:
+    """Returns what stands for a token where requests are compared; "+" is for no space before it."""
+    glue = "+" if token.glued else ""
+    return f"<{glue}{token.kind} {_kept(token)}>" if token.kind in _SLOTS else f"{glue}{token.text}"
 
 
 def _kept(token: Token) -> str:
@@ -167,10 +175,14 @@ def _kept(token: Token) -> str:
 
 @dataclass(slots=True)
 class _Sentence:
-    """The parts of a sentence between commas, and whether it ends as a question."""
+    """The parts of a sentence between commas, and what it ends with."""
 
     parts: list[list[Token]]
-    asks: bool
+    stop: Token
+
+    @property
+    def asks(self) -> bool:
+        return "?" in self.stop.text
 
 
 def _sentences(tokens: Sequence[Token]) -> list[_Sentence]:
@@ -179,12 +191,12 @@ def _sentences(tokens: Sequence[Token]) -> list[_Sentence]:
     parts: list[list[Token]] = [[]]
     for token in [*tokens, END]:
         if token.kind == "end":
-            found.append(_Sentence(parts, "?" in token.text))
+            found.append(_Sentence(parts, Token("end", token.text.strip() or ".")))
             parts = [[]]
-        elif token.text == ",":
+        elif token.kind == "comma":
             parts.append([])
         else:
-            parts[-1] += _plain(token, parts[-1])
+            parts[-1] += _plain(token)
     for sentence in found:
         sentence.parts = [part for part in sentence.parts if part]
     for place in (0, -1):
@@ -198,31 +210,28 @@ def _sentences(tokens: Sequence[Token]) -> list[_Sentence]:
     return [sentence for sentence in found if sentence.parts]
 
 
-def _plain(token: Token, before: Sequence[Token]) -> Iterator[Token]:
+def _plain(token: Token) -> Iterator[Token]:
     """Yields a token in its plain form: in small letters unless it is all in capitals, without contractions."""
     if token.kind in _SLOTS:
         yield token
         return
     capitals = len(token.text) > 1 and token.text.isupper()
     low = token.text if capitals or token.kind == "other" else token.low
-    if token.kind != "word" or capitals:
-        yield Token("word", low)
+    if token.kind != "word" or capitals or token.glued:
+        yield token._replace(kind="word", text=low)
     elif low in words.CONTRACTIONS:
         yield from (Token("word", word) for word in words.CONTRACTIONS[low])
     elif low.endswith("n't") and len(low) > 3:
         yield from (Token("word", low.removesuffix("n't")), Token("word", "not"))
     elif low.endswith("'s") and len(low) > 2:
         yield from (Token("word", low.removesuffix("'s")), Token("word", "'s"))
-    elif before and before[-1].kind == "number" and len(low) > 3 and low.endswith("s") and not low.endswith("ss"):
-        yield Token("word", low[:-1])  # "1 night", "3 nights"; elsewhere the plural is more: "delete the reports"
     elif low not in words.FILLERS:
         yield Token("word", low)
 
 
 def _announced(sentences: Sequence[_Sentence]) -> bool:
-    """Tells whether the last part of a text is what a colon before it announces: "Post this: thanks"."""
-    parts = [part for sentence in sentences for part in sentence.parts]
-    return len(parts) > 1 and parts[-2][-1].text == ":"
+    """Tells whether the last part of a text may be what a colon before it announces: "Post this: well, thanks"."""
+    return any(token.text == ":" for sentence in sentences for part in sentence.parts for token in part)
 
 
 def _is_courtesy(part: Sequence[Token]) -> bool:
@@ -282,11 +291,12 @@ def _canonical(tokens: Sequence[Token], acts: set[str]) -> list[Token]:
     """Returns the tokens with verbs that mean the same as one, and adds the verbs to `acts`."""
     result: list[Token] = []
     before = "."
-    for token in tokens:
+    for token, after in zip(tokens, [*tokens[1:], END], strict=True):
         word = token.text
         if token.kind == "word" and word in words.ACTS and before in words.BEFORE_VERB:
-            token = Token("word", words.ACTS[word])
-            acts.add(token.text)
+            acts.add(words.ACTS[word])
+            if not token.glued and not after.glued:
+                token = Token("word", words.ACTS[word])
         result.append(token)
         before = word
     return result

@@ -11,6 +11,30 @@ from typing import NamedTuple
 from trust.learning import words
 
 _MONTHS = "|".join(word for word, code in words.TIME_WORDS.items() if code == "m")
+# What the name of a file ends in, here and for what isn't an address.
+ENDINGS = "pdf|docx?|xlsx?|csv|txt|md|pptx?|png|jpe?g|odt|ods|ics"
+_HALF = r"\ ?(?:[ap]m\b|[ap]\.m\.)"
+_MINUTE = r"[0-5]\d"
+_HOUR = r"(?:[01]?\d|2[0-3])"
+# Behind these hours and minutes are a length of time, or something else.
+_UNITS = (
+    r"h|hrs?|hours?|mins?|minutes?|m|s|secs?|seconds?|std|stunden?|minuten?|heures?|horas?|ore|per|km|long|later"
+    r"|earlier|late|early|ago|odds|ratio"
+)
+_CLOCK_TOKEN = (
+    rf"(?<![\w.,:/+-])(?:(?:0?\d|1[0-2])(?:[.:]{_MINUTE})?{_HALF}|{_HOUR}(?:[.:]{_MINUTE})?\ ?(?:uhr|o'clock)\b"
+    rf"|{_HOUR}:{_MINUTE}(?![\w%]|[.,:/]\d|[-\u2013]\w|\ [-\u2013]\ ?\d|\ ?(?:{_UNITS})\b))"
+)
+# Only with a year of four digits: "1.3.26" may be a version. Without one only behind "am", for "40.50." is a price.
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_MONTH = r"(?:0?[1-9]|1[0-2])"
+_YEAR = r"(?:19|20)\d\d"
+_DATE_TOKEN = (
+    rf"(?<![\w.,:/+-])(?:{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])|{_DAY}\.{_MONTH}\.{_YEAR}"
+    rf"|{_DAY}/{_MONTH}/{_YEAR}|{_MONTH}/{_DAY}/{_YEAR}|(?<=\bam\ ){_DAY}\.{_MONTH}\.)(?![\w/-]|[.,:]?\d)"
+)
+# A full stop, or a comma, is a mark only between words: in "./old", "old/.." and "a,b" it is part of what is written.
+_STOP = r"(?<=[\w\"”»')\]%€])"
 # The kinds of token. Every repetition is bounded, so that the work is in proportion to the text.
 _TOKEN = re.compile(
     rf"""
@@ -18,12 +42,10 @@ _TOKEN = re.compile(
     | (?P<mail>[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}})
     | (?P<quote>["“„«][^"“”„«»\n]{{1,120}}["”“»])
     | (?P<file>(?<![\w/.~])\w[\w-]{{0,60}}(?:\.[\w-]{{1,20}}){{0,3}}
-        \.(?:pdf|docx?|xlsx?|csv|txt|md|pptx?|png|jpe?g|odt|ods|ics)\b)
-    | (?P<clock>\b\d{{1,2}}:\d\d(?::\d\d)?(?:\ ?(?:[ap]m\b|[ap]\.m\.))?|\b\d{{1,2}}(?:\.\d\d)?\ ?(?:[ap]m\b|[ap]\.m\.)
-        |\b\d{{1,2}}\ ?h\d\d\b|(?<=à\ )\d{{1,2}}\ ?h\b|\b\d{{1,2}}(?:[.:]\d\d)?\ ?(?:uhr|o'clock)\b)
+        \.(?:{ENDINGS})\b)
+    | (?P<clock>{_CLOCK_TOKEN})
     | (?P<host>(?<![\w.@-])(?:[\w-]{{1,63}}\.){{1,4}}[a-z]{{2,24}}\b)
-    | (?P<date>\b\d{{4}}-\d\d-\d\d\b(?!T)|\b\d{{1,2}}(?P<sep>[./])\d{{1,2}}(?P=sep)\d{{2,4}}\b
-        |\b\d{{1,2}}\.\d{{1,2}}\.(?!\d))
+    | (?P<date>{_DATE_TOKEN})
     | (?P<money>[€$£¥]\ ?\d{{1,12}}(?:[.,']\d{{1,12}}){{0,4}}
         |\b(?:\d{{1,12}}(?:[.,']\d{{1,12}}){{0,4}}|\d{{1,3}}(?:\ \d{{3}}){{1,3}}(?:[.,]\d{{1,2}})?)
         \ ?(?:[€$£¥]|(?:eur|euros?|usd|dollars?|gbp|chf)\b))
@@ -37,7 +59,8 @@ _TOKEN = re.compile(
     | (?P<number>\d{{1,30}}(?:[.,']\d{{1,30}}){{0,8}})
     | (?P<title>\b(?:dr|mr|mrs|ms|prof)\b\.?)
     | (?P<word>[^\W\d_]{{1,100}}(?:['-][^\W\d_]{{1,100}}){{0,5}})
-    | (?P<end>[.!?;\n¿¡…]{{1,20}})
+    | (?P<end>\n|{_STOP}(?:[.;]|[!?]{{1,3}})(?=\s|$))
+    | (?P<comma>{_STOP},(?=\s|$))
     | (?P<other>\S)
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -45,13 +68,21 @@ _TOKEN = re.compile(
 # A point in time, over one letter for each token: "next Friday", "Tuesday the 3rd of May 2026", "May 3", "on the 3rd",
 # each with a time of day or a part of the day; a time of day; a month. A preposition that says no more than the point
 # itself is part of it; every other one is a word.
-_DATE = r"t?[NO]o?m(?:,?Y)?|mt?[NO](?:,?Y)?(?!W)|D|(?<=n)tO(?!W)"
-_CLOCK = r"(?:a?C|aN(?=$|[.,nrdDxmp]))"
+_DATE = r"t?[NO]o?m(?:,?Y)?|mt?[NO](?:,?Y)?(?![WNSYO])|D|(?<=n)tO(?=$|[.,paC])"
+_CLOCK = "a?C"
 _POINT = re.compile(
     rf"(?P<on>n)?(?:(?P<near>x?d|r)(?P<exact>,?(?:{_DATE}))?|(?P<date>{_DATE}))(?:,?(?P<at>{_CLOCK})|(?P<part>p))?"
     rf"|(?P<clock>{_CLOCK})|(?P<month>m(?:,?Y)?)"
 )
-_LETTERS: dict[str, str] = {"clock": "C", "date": "D", "ordinal": "O", "end": ".", "phone": "S", "money": "S"}
+_LETTERS: dict[str, str] = {
+    "clock": "C",
+    "date": "D",
+    "ordinal": "O",
+    "end": ".",
+    "comma": ",",
+    "phone": "S",
+    "money": "S",
+}
 # Without its capital, or where a sentence begins, such a word is mostly no month.
 _MAYBE_MONTHS = frozenset(["may", "march", "mar", "mars", "jan", "dec"])
 _NAME = re.compile(r"[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+(?:[A-Z'-][A-Za-zß-öø-ÿ]+)?")
@@ -66,16 +97,18 @@ _LONG = 7
 
 
 class Token(NamedTuple):
-    """A word or a slot: its kind, how it is written, and of a slot its value and the form that this has."""
+    """A word or a slot: its kind, how it is written, of a slot its value and the form that this has, and whether it
+    stands at the one before without a space."""
 
     kind: str
     text: str
     value: str = ""
     form: str = ""
+    glued: bool = False
 
     @property
     def low(self) -> str:
-        return self.text.casefold()
+        return self.text.lower()
 
 
 END = Token("end", "")
@@ -92,7 +125,7 @@ def scan(text: str) -> Iterator[Token]:
     """Yields the tokens of `text`: every character that isn't white space is in one of them."""
     for match in _TOKEN.finditer(text):
         kind, said = match.lastgroup or "other", match.group()
-        yield Token(kind, said, said)
+        yield Token(kind, said, said, glued=match.start() > 0 and not text[match.start() - 1].isspace())
 
 
 def amount(value: str) -> float:
@@ -115,11 +148,11 @@ def _numbered(token: Token, earlier: Sequence[Token]) -> Token:
     leads = len(earlier) < 2 or earlier[0].kind != "word" or earlier[0].low in _LEADING
     if token.kind == "money":
         value = "".join(letter for letter in low if letter.isdigit() or letter in ".,' ").strip()
-        return token._replace(value=value, form=words.CURRENCIES[low.replace(value, "").strip()])
+        return token._replace(value=value, form=_currency(low.replace(value, "").strip()))
     if token.kind == "word" and low in words.NUMBERS:
-        return Token("number", token.text, words.NUMBERS[low])
+        return token._replace(kind="number", value=words.NUMBERS[low])
     if token.kind == "id" and _MEASURE.fullmatch(low):
-        return Token("word", token.text)
+        return token._replace(kind="word")
     if token.kind == "mail":
         return token._replace(value=low)
     if token.kind != "number":
@@ -138,12 +171,16 @@ def _priced(tokens: Sequence[Token]) -> list[Token]:
     for token in tokens:
         before = result[-1] if result else END
         if before.kind == "number" and token.low in words.CURRENCIES:
-            result[-1] = Token("money", before.text, before.value, words.CURRENCIES[token.low])
+            result[-1] = before._replace(kind="money", form=words.CURRENCIES[token.low])
         elif token.kind == "number" and before.low in words.CURRENCIES and not before.text.islower():
-            result[-1] = Token("money", token.text, token.value, words.CURRENCIES[before.low])
+            result[-1] = token._replace(kind="money", form=words.CURRENCIES[before.low], glued=before.glued)
         else:
             result.append(token)
     return result
+
+
+def _currency(written: str) -> str:
+    return words.CURRENCIES.get(written, written)
 
 
 def _english(tokens: Sequence[Token]) -> bool:
@@ -170,7 +207,7 @@ def _letter(token: Token, before: Token) -> str:
     if token.kind == "number":
         return "N" if re.fullmatch(r"0?[1-9]|[12]\d|3[01]", token.text) else "S"
     if token.kind != "word":
-        return "," if token.text == "," else _LETTERS.get(token.kind, "S")
+        return _LETTERS.get(token.kind, "S")
     code = words.TIME_WORDS.get(token.low.removesuffix("'s"), "W")
     if code == "m" and token.low in _MAYBE_MONTHS and (token.text.islower() or before.kind == "end"):
         return "W"
@@ -198,6 +235,7 @@ def _point(match: re.Match[str], tokens: Sequence[Token], earlier: Sequence[Toke
             found.append(Token(group, "", _said(tokens[match.start(group) : match.end(group)])))
     if tokens[match.end() - 1].low.endswith("'s"):
         found.append(Token("word", "'s"))
+    found[0] = found[0]._replace(glued=tokens[match.start()].glued)
     return found
 
 
@@ -217,7 +255,7 @@ def _as_of(earlier: Sequence[Token]) -> bool:
 
 def _said(tokens: Sequence[Token]) -> str:
     """Returns the words of a point in time, but for those that say nothing."""
-    said = (token.low.removesuffix("'s") for token in tokens if token.text != ",")
+    said = (token.low.removesuffix("'s") for token in tokens if token.kind != "comma")
     return " ".join(word for word in said if words.TIME_WORDS.get(word) not in ("t", "o", "n"))
 
 
@@ -250,9 +288,11 @@ def _with_names(tokens: Sequence[Token], english: bool) -> list[Token]:
             if run > 1:
                 result.pop()
             said = f"{before.text} {token.text}" if run > 1 else token.text
+            glued = before.glued if run > 1 else token.glued
             # "Luigi's" is the place when nothing follows that is Luigi's.
             owns = said.endswith("'s") and after.kind != "end" and after.low not in words.FUNCTION
-            result.append(Token("name", said, said.casefold().removesuffix("'s") if owns else said.casefold()))
+            value = said.lower().removesuffix("'s") if owns else said.lower()
+            result.append(Token("name", said, value, glued=glued))
             result += [Token("word", "'s")] if owns else []
             continue
         run = 0
@@ -264,7 +304,7 @@ def _is_name(token: Token, before: Token, after: Token, earlier: Sequence[Token]
     """Returns whether a word is a name where it stands, or goes on one of `run` words so far."""
     owns = token.text.endswith("'s")
     bare = token.text.removesuffix("'s")
-    if _NAME.fullmatch(bare) is None or bare.casefold() in words.KNOWN:
+    if _NAME.fullmatch(bare) is None or bare.lower() in words.KNOWN:
         return False
     if before.kind == "name":
         return run < _MAX_NAME and not before.low.endswith("'s")
@@ -290,5 +330,5 @@ def _detail(token: Token, before: Token) -> Token:
     strong = any(word in words.ACTS or word in words.NO_NAMES or word in words.NEGATIONS for word in said)
     stands = {"quote": words.BEFORE_QUOTE, "path": words.BEFORE_PATH}.get(token.kind)
     if strong or len(said) > _MAX_QUOTE or (stands is not None and before.low not in stands):
-        return Token("other", token.text)
+        return token._replace(kind="other")
     return token

@@ -116,7 +116,7 @@ FOREIGN = _words(
 ENGLISH = ARTICLES | PRONOUNS | AUXILIARIES | QUESTIONS | _words("please with from to into for of at and about")
 
 # A verb of the table may be a noun behind other words: "read the book", "close the order".
-BEFORE_VERB = _words("and then also to not or but i you we they , . ?")
+BEFORE_VERB = _words("and then also to not or but i you we they , . ? ! ; : …")
 
 NUMBERS: Mapping[str, str] = MappingProxyType(
     {
@@ -125,19 +125,18 @@ NUMBERS: Mapping[str, str] = MappingProxyType(
         **{"forty": "40", "fifty": "50"},
     }
 )
+# Those of one line are the same money beyond doubt: "$", "¥", pounds, francs and rupees are those of many countries.
 CURRENCIES: Mapping[str, str] = MappingProxyType(
     {
         word: line.split()[0]
         for line in (
-            *("€ eur euro euros", "$ usd dollar dollars buck bucks", "£ gbp pound pounds quid", "¥ jpy yen cny yuan"),
-            *("chf franken francs", "₹ inr rupee rupees", "₿ btc bitcoin bitcoins", "cent cents"),
-            *("sek", "nok", "dkk", "pln", "czk", "cad", "aud", "nzd", "brl", "rub", "eth", "usdt"),
+            *("€ eur euro euros", "$", "dollar dollars", "usd", "£", "pound pounds", "gbp", "¥", "yen", "jpy", "yuan"),
+            *("cny", "chf", "franken", "franc francs", "₹", "rupee rupees", "inr", "₿ btc bitcoin bitcoins"),
+            *("cent cents", "sek", "nok", "dkk", "pln", "czk", "cad", "aud", "nzd", "brl", "rub", "eth", "usdt"),
         )
         for word in line.split()
     }
 )
-# Between a number and its currency.
-TIMES = _words("k m hundred thousand million billion")
 # A number behind these says which one, not how many.
 WHICH_ONE = _words(
     "order ticket invoice parcel build issue version account room flight train case number no nr bestellung paket"
@@ -162,13 +161,23 @@ TIME_WORDS: Mapping[str, str] = MappingProxyType(
             "C": "noon midday midnight",
             "p": "morning afternoon evening night",
             "x": "next this coming",
-            "a": "at um à las alle",
+            "a": "at um à las",
             "n": "on am le el",
             "t": "the",
             "o": "of de",
         }.items()
         for word in words.split()
     }
+)
+# Words that begin so tell of a beginning, an end or how long: no date beside one of them is a mere point in time.
+ENDS = tuple(
+    _words(
+        """
+        end start begin finish expir effective valid until till since after before through due deadline return renew
+        terminat extend older newer earlier later onward check-in check-out checkin checkout ablauf läuft fällig gültig
+        frist rückgabe zurück schluss début échéance inicio vence inizio scad
+        """
+    )
 )
 # Behind these a day is when something is. Behind any other word it may be where something begins or ends, and how far
 # away it is counts.
