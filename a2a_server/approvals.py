@@ -5,20 +5,23 @@ from django.db import transaction
 from a2a_server.models import TaskState
 from a2a_server.services import Claim, task_settle
 from trust.digests import run_digest
-from trust.models import CallerKey, Level, Review, Skill
-from trust.services import review_ask_again, review_void
+from trust.models import Level, Review, Skill
+from trust.services import WAITING, review_ask_again, review_void
 
 PASSED_ON = (
     "Your request has been passed to the owner of this assistant. The answer comes in this task when they have "
     "decided: keep a stream, a webhook or a poll on it."
 )
+NO_LONGER = "The owner no longer takes this request."
+DISABLED = "The owner has disabled this agent."
+KEY_REVOKED = "A key that a message of this task came with was revoked."
 
 
 def review_of(claim: Claim) -> Review | None:
     """Returns the review of a run's task. No statement where there is none."""
     if claim.review_id is None:
         return None
-    return Review.objects.select_related("caller").filter(pk=claim.review_id).first()
+    return Review.objects.select_related("caller", "draft").filter(pk=claim.review_id).first()
 
 
 def is_approved(claim: Claim, review: Review | None) -> bool:
@@ -30,7 +33,13 @@ def is_approved(claim: Claim, review: Review | None) -> bool:
 
 def problem(claim: Claim, review: Review, skill: Skill | None) -> str:
     """Returns why an approval no longer holds for what would run now, "" if it does."""
-    digest = run_digest(caller_id=claim.caller_id, task=claim.task_id, skill=skill, messages=review.messages)
+    digest = run_digest(
+        caller_id=claim.caller_id,
+        task=claim.task_id,
+        skill=skill,
+        messages=review.messages,
+        references=review.references,
+    )
     if digest != review.digest:
         return "What would be done is no longer what you approved."
     if claim.level.rank < Level(review.level).rank:
@@ -38,18 +47,12 @@ def problem(claim: Claim, review: Review, skill: Skill | None) -> str:
     return ""
 
 
-def shut_out(review: Review) -> str:
-    """Returns why nothing of an approved request may run any more, "" if it may."""
-    if CallerKey.objects.filter(pk__in=review.keys, revoked_at__isnull=False).exists():
-        return "The key that the request came with was revoked after you approved it."
-    return ""
-
-
-def void(claim: Claim, review: Review, reason: str) -> None:
-    """Ends an approved request of which nothing may run: the review is void, the task rejected."""
+def turn_away(claim: Claim, review: Review | None, reason: str) -> None:
+    """Rejects a request of which nothing may run; the review is void, if there is one, whatever was decided."""
     with transaction.atomic():
-        review_void(review, reason, states=[Review.State.APPROVED])
-        if not task_settle(claim=claim, state=TaskState.REJECTED, text="The owner no longer takes this request."):
+        if review is not None:
+            review_void(review, reason, states=[*WAITING, Review.State.APPROVED])
+        if not task_settle(claim=claim, state=TaskState.REJECTED, text=reason):
             transaction.set_rollback(True)
 
 

@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
 from django.dispatch import receiver
 
+from a2a_server.approvals import NO_LONGER
 from a2a_server.artifacts import response_artifact
-from a2a_server.models import RUNNING, Task, TaskState
+from a2a_server.models import Task, TaskState
 from a2a_server.services import task_answer, task_ask, task_reject, task_resume, task_stop
 from trust.errors import TaskOvertakenError
 from trust.models import CHAT, Review
@@ -40,7 +42,7 @@ def apply_decision(*, review: Review, **_kwargs: Any) -> None:
 @receiver(review_voided)
 def end_void(*, review: Review, **_kwargs: Any) -> None:
     """Ends the task of a void review, if it still waits."""
-    task_reject(task_id=review.task, text="The owner no longer takes this request.")
+    task_reject(task_id=review.task, text=NO_LONGER)
 
 
 @receiver(grant_revoked)
@@ -54,7 +56,11 @@ def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None
 
 
 def _stop_each(caller_id: int, skill: str) -> None:
-    running = Task.objects.filter(caller_id=caller_id, state__in=RUNNING, skill=skill)
+    # Not what is only read for the owner, nor what they approved: that is no use of the grant.
+    approved = Review.objects.filter(task=OuterRef("pk"))
+    running = Task.objects.filter(
+        ~Exists(approved), caller_id=caller_id, state=TaskState.WORKING, repeatable=False, skill=skill
+    )
     for task_id in running.values_list("pk", flat=True):
         task_stop(task_id=task_id)
 

@@ -99,9 +99,10 @@ def files_keep(*, task_id: uuid.UUID, files: Sequence[IncomingFile]) -> None:
     )
 
 
-def file_line(filename: str, position: int, declared_type: str) -> str:
-    """Returns how a file that came is shown before anybody has looked into it."""
-    return f"{filename or f'file {position + 1}'} ({declared_type or 'type not given'})"
+def file_line(filename: str, declared_type: str, url: str = "") -> str:
+    """Returns how a file that came is shown before anybody has looked into it: `url` is where it is to be fetched."""
+    line = f"{filename or 'a file without a name'} ({declared_type or 'type not given'})"
+    return f"{line}, to be fetched from {url}" if url.startswith(("http:", "https:")) else line
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Returns a message's parts as text for the assistant, the owner and the log, a line each."""
-    return "\n".join(part_text(part) for part in message.get("parts", ()))
+    """Returns a message's parts as text for the assistant and the owner, a line each; files are none."""
+    return "\n".join(part_text(part) for part in message.get("parts", ()) if "text" in part or "data" in part)
 
 
 def part_text(part: Mapping[str, Any]) -> str:

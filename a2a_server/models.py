@@ -2,6 +2,7 @@
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -54,8 +55,8 @@ class Task(models.Model):
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     enqueued_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # The key that the last message came with, where it came with one.
-    key_id = models.BigIntegerField(null=True, blank=True, editable=False)
+    # The keys that its messages came with, where they came with any: is one revoked, it does not run any more.
+    keys = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
     # Of what its first message asks for, whatever the message's id; see trust.digests.
     request_digest = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     # The id of the skill that it last ran on, which an answer to a question of that run goes on with; empty for a plain
@@ -215,6 +216,7 @@ class PushConfig(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = "webhook"
         constraints = [
             models.UniqueConstraint(fields=["task", "config_id"], name="push_config_id_unique_in_task"),
             models.CheckConstraint(

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from a2a_server.selectors import TaskView, parse_task_id, tasks_list
 from a2a_server.services import Submission, task_cancel, task_read, task_submit
 from trust.selectors import AuthenticatedCaller
 from volcanic import outbound, wakeups
+from volcanic.acting import acting_as
 from volcanic.db import run_db
 
 logger = logging.getLogger(__name__)
@@ -81,8 +83,13 @@ async def list_tasks(request: a2a_pb2.ListTasksRequest, caller: AuthenticatedCal
 
 async def cancel_task(request: a2a_pb2.CancelTaskRequest, caller: AuthenticatedCaller) -> str:
     """CancelTask (3.1.5)."""
-    task = await run_db(task_cancel, task_id=parse_task_id(request.id), caller_id=caller.id)
+    task = await run_db(_cancel, parse_task_id(request.id), caller)
     return task.to_json()
+
+
+def _cancel(task_id: uuid.UUID, caller: AuthenticatedCaller) -> TaskView:
+    with acting_as(f"caller {caller.name}", str(task_id)):
+        return task_cancel(task_id=task_id, caller_id=caller.id)
 
 
 Operation = Callable[[Any, AuthenticatedCaller], Awaitable[str]]

@@ -96,16 +96,16 @@ class PushConfigAdmin(OwnedAdmin):
     def deliver_now(self, request: HttpRequest, configs: QuerySet[PushConfig]) -> None:
         """Tries at once what is owed, from the first try on."""
         owing = 0
-        for config in configs.only("pk"):
+        for config in configs.select_related(None).only("pk"):
             owing += push_config_deliver_now(config=config)
             self.log_change(request, config, "Deliver now.")
-        messages.success(request, f"Being delivered now: {owing} webhooks that were owed something.")
+        messages.success(request, f"Being delivered now: {owing}. Webhooks that are owed nothing get nothing.")
 
     @admin.action(description="Stop", permissions=["view"])
     def stop(self, request: HttpRequest, configs: QuerySet[PushConfig]) -> None:
         """Sends nothing more."""
         stopped = 0
-        for config in configs.only("pk"):
+        for config in configs.select_related(None).only("pk"):
             if push_config_stop(config=config):
                 stopped += 1
                 self.log_change(request, config, "Stopped.")

@@ -106,9 +106,9 @@ _TASK_INSERT = f"""
     changed AS (
         INSERT INTO a2a_server_task (
             id, caller_id, session_id, context_id, state, status_message, status_at, history, metadata,
-            accepted_output_modes, hops, key_id, request_digest, seq, attempt, worker, enqueued_at, created_at)
+            accepted_output_modes, hops, keys, request_digest, seq, attempt, worker, enqueued_at, created_at)
         SELECT %(task)s, %(caller)s, session.id, %(context)s::text, %(state)s::text, %(status_message)s::jsonb, %(now)s,
-               %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, %(key)s::bigint,
+               %(history)s::jsonb, %(metadata)s::jsonb, %(modes)s::jsonb, %(hops)s, %(keys)s::bigint[],
                %(request_digest)s::text, %(first_seq)s, 0, '', %(now)s, %(now)s
         FROM session
         RETURNING id, session_id, context_id, state, status_message, status_at, seq)
@@ -133,7 +133,8 @@ _TASK_CONTINUE = f"""
     changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
-            key_id = %(key)s::bigint, tries = 0,
+            keys = keys || (SELECT array_agg(key) FROM unnest(%(keys)s::bigint[]) AS key WHERE key <> ALL(keys)),
+            tries = 0,
             accepted_output_modes = %(modes)s::jsonb,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
@@ -172,6 +173,7 @@ TASK_TALK = f"""
     WITH changed AS (
         UPDATE a2a_server_task
         SET status_at = %(now)s, seq = seq + 1,
+            keys = keys || (SELECT array_agg(key) FROM unnest(%(keys)s::bigint[]) AS key WHERE key <> ALL(keys)),
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             history = history || jsonb_build_array(%(message)s::jsonb || jsonb_build_object('contextId', context_id))
         WHERE id = %(task)s AND caller_id = %(caller)s AND state = 'auth_required'
@@ -188,7 +190,10 @@ TASK_TALK = f"""
 # Every change of state but the two above. The caller of this statement says from which states it may start, and for a
 # run which attempt it is; whoever comes too late changes no row.
 TASK_TRANSITION = f"""
-    WITH changed AS (
+    WITH before AS (
+        SELECT id AS task_id, state AS was, repeatable AS only_read FROM a2a_server_task WHERE id = %(task)s
+        FOR NO KEY UPDATE),
+    changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
@@ -196,15 +201,17 @@ TASK_TRANSITION = f"""
             enqueued_at = CASE WHEN %(state)s::text = 'submitted' THEN %(now)s ELSE enqueued_at END,
             repeatable = repeatable AND %(claims)s = 0,
             tries = CASE WHEN state = 'auth_required' THEN 0 ELSE tries END
-        WHERE id = %(task)s AND state = ANY(%(from_states)s::text[])
+        FROM before
+        WHERE id = task_id AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
           AND (%(attempts)s::int IS NULL OR (repeatable AND tries < %(attempts)s))
-        RETURNING *),
+        RETURNING a2a_server_task.*, was, only_read),
     {_STATUS_EVENT_OF_CHANGED}
 """
-# A run that used something and is ended from outside, whoever does it, is reported: nothing that was done goes untold.
+# A run that does something and is ended from outside, whoever does it, is reported: what it was for (a plain request at
+# Act is told by its own words, which saves the statement that would note it), what it used, what it had answered.
 TASK_TRANSITION_ONLY = (
     TASK_TRANSITION
     + """,
@@ -212,12 +219,19 @@ TASK_TRANSITION_ONLY = (
         INSERT INTO volcanic_notification (
             workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
         SELECT caller.workspace_id, changed.session_id, 'report', changed.id, 'task:' || changed.id, caller.name,
-               changed.untold || E'\\n' || initcap(changed.state)
+               coalesce(nullif(changed.untold, ''), 'Asked: ' || left(regexp_replace(
+                   coalesce(changed.history #>> '{0,parts,0,text}', '(no text)'), '\\s+', ' ', 'g'), 300))
+               || coalesce(E'\\nAnswered so far: ' || left(regexp_replace(
+                   artifact.payload #>> '{parts,0,text}', '\\s+', ' ', 'g'), 500), '')
+               || E'\\n' || initcap(changed.state)
                || coalesce(': ' || (changed.status_message #>> '{parts,0,text}'), '.'),
                false, %(now)s
         FROM changed JOIN trust_caller AS caller ON caller.id = changed.caller_id
-        WHERE changed.untold <> '' AND changed.state IN ('failed', 'canceled', 'rejected'))
-    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
+        LEFT JOIN a2a_server_artifact AS artifact
+            ON artifact.task_id = changed.id AND artifact.artifact_id = 'response'
+        WHERE was = 'working' AND NOT only_read
+          AND (changed.state IN ('failed', 'canceled') OR changed.state = 'rejected' AND changed.untold <> ''))
+    SELECT id, was, ARRAY(SELECT config_id FROM outbox) FROM changed
 """
 )
 
@@ -245,7 +259,9 @@ TASK_CLAIM = (
             WHERE g.caller_id = caller.id AND skill.enabled),
            EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
            EXISTS (SELECT FROM a2a_server_inboundfile AS file WHERE file.task_id = changed.id AND file.path = ''),
-           changed.key_id, changed.request_digest, jsonb_array_length(changed.history),
+           changed.keys,
+           EXISTS (SELECT FROM trust_callerkey WHERE id = ANY(changed.keys) AND revoked_at IS NOT NULL),
+           changed.request_digest, jsonb_array_length(changed.history),
            (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
            changed.skill, CASE WHEN jsonb_array_length(changed.history) > 1 THEN changed.history -> 0 END,
            ARRAY(SELECT config_id FROM outbox)
@@ -337,10 +353,16 @@ _TASK_ANSWER = f"""{_TASK_INSERT},
 TASK_ANSWER = f"WITH {_QUOTA}, {_TASK_ANSWER}"
 TASK_ANSWER_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_ANSWER}"
 
-# What a worker notes of its run before the turn begins.
+# What a worker notes of its run before the turn begins; not when it is to run on a grant that was revoked since.
+# Whoever revokes waits for it, and then finds what runs.
 RUN_NOTE = """
-    UPDATE a2a_server_task SET skill = %(skill)s, repeatable = %(repeatable)s, tries = tries + %(tried)s
+    WITH held AS (
+        SELECT FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
+        WHERE g.caller_id = %(caller)s AND skill.slug = %(granted)s::text FOR KEY SHARE OF g)
+    UPDATE a2a_server_task
+    SET skill = %(skill)s, repeatable = %(repeatable)s, tries = tries + %(tried)s, untold = %(untold)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
+      AND (%(granted)s::text = '' OR EXISTS (SELECT FROM held))
 """
 
 # What it has used, before it uses it.

@@ -28,10 +28,7 @@ def used(tools: Iterable[str], files: Iterable[str]) -> str:
 
 
 def report(request: str, outcome: Outcome, uses: str) -> str:
-    """Returns what the owner is told of a run: request, answer, tools used, files touched. "" while the caller is asked
-    something and nothing was used: nothing is done yet."""
-    if outcome.state is TurnState.INPUT_REQUIRED and not uses:
-        return ""
+    """Returns what the owner is told of a run: request, answer or question, tools used, files touched."""
     word = _WORDS.get(outcome.state) or outcome.state.value.capitalize()
     ended = f"{word}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}"
     return "\n".join(line for line in (request, ended, uses) if line)

@@ -23,6 +23,7 @@ from trust.naming import Unnamed, named_skill
 from trust.policy import Decision, Mode, decide
 from trust.selectors import caller_standing, skill_of_workspace
 from trust.services import request_refused, reviews_void
+from volcanic.acting import acting_as
 from volcanic.origins import task_origin
 from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
@@ -46,13 +47,10 @@ def task_run(*, task_id: uuid.UUID) -> None:
 
 def _follow_policy(claim: Claim) -> None:
     """Asks policy what the request leads to, and does that, so that no way in goes round it."""
-    if not claim.enabled:
-        task_settle(claim=claim, state=TaskState.REJECTED, text="The owner has disabled this agent.")
-        return
     review = approvals.review_of(claim)
     approved = review if approvals.is_approved(claim, review) else None
-    if approved is not None and (reason := approvals.shut_out(approved)):
-        approvals.void(claim, approved, reason)
+    if not claim.enabled or claim.key_revoked:
+        approvals.turn_away(claim, review, approvals.KEY_REVOKED if claim.enabled else approvals.DISABLED)
         return
     skill = _skill_of(claim, review)
     draft = None
@@ -73,7 +71,7 @@ def _follow_policy(claim: Claim) -> None:
             assert skill is not None
             _answer(claim, skill, decision)
         case Mode.FULL_TURN:
-            _full_turn(claim, skill, decision, approved)
+            _full_turn(claim, skill, approved)
         case _:
             assert_never(decision.mode)
 
@@ -84,11 +82,13 @@ def _refuse(
     """Rejects what policy refuses, and says why. What the owner approved goes back to them instead."""
     slug = skill.slug if isinstance(skill, Skill) else ""
     if approved is not None:
-        approvals.ask_again(claim, approved, f"The agent has no grant of {slug or approved.skill} any more.")
+        gone = f"The agent has no grant of {slug} any more." if slug else f"There is no skill {approved.skill} now."
+        approvals.ask_again(claim, approved, gone)
         return
     near = f" Did you mean {' or '.join(skill.near)}?" if isinstance(skill, Unnamed) and skill.near else ""
     task_settle(claim=claim, state=TaskState.REJECTED, text=decision.reason + near)
-    request_refused(caller_id=claim.caller_id, skill=slug, reason=decision.reason)
+    with acting_as(f"caller {claim.caller_name}", str(claim.task_id)):
+        request_refused(caller_id=claim.caller_id, skill=slug, reason=decision.reason)
     if review is not None:
         reviews_void(task=claim.task_id, reason="The agent has no grant of the skill any more.")
 
@@ -157,6 +157,7 @@ def _named(skill: Skill | Unnamed | None) -> str:
 
 def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
     """Has a built-in skill answer a request that did not come to it in the web process: one that the owner approved."""
+    run_note(claim=claim, skill=skill.slug, untold=reports.asked(claim, skill))
     standing = caller_standing(caller_id=claim.caller_id, most_unread=settings.MAX_UNREAD_MESSAGES)
     try:
         if claim.has_files:
@@ -178,16 +179,15 @@ def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
     )
 
 
-def _full_turn(
-    claim: Claim,
-    skill: Skill | None,
-    decision: Decision,
-    approved: Review | None,
-) -> None:
+def _full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> None:
     slug = skill.slug if skill else ""
-    if slug != claim.last_skill:
-        run_note(claim=claim, skill=slug)
     request = reports.asked(claim, skill)
+    # A plain request at Act is told by its own words: nothing needs to be noted.
+    if slug or claim.last_skill or approved is not None:
+        granted = slug if approved is None else ""
+        if not run_note(claim=claim, skill=slug, untold=request, granted=granted):
+            task_settle(claim=claim, state=TaskState.REJECTED, text=f"The owner has taken {slug} back.")
+            return
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     with kept(Run(claim.task_id, claim.attempt)) as run:
         turn = full_turn(claim, skill, approved)
@@ -197,8 +197,7 @@ def _full_turn(
         except ReleasedError:
             outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
         if outcome is not None:
-            report = reports.report(request, outcome, sink.uses()) if decision.reported else ""
-            _finish(claim, turn, sink, outcome, report)
+            _finish(claim, turn, sink, outcome, reports.report(request, outcome, sink.uses()))
 
 
 def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome, report: str) -> None:

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.errors import InvalidParams, TaskNotFound
-from a2a_server.messages import part_text
+from a2a_server.messages import message_text
 from a2a_server.models import INTERRUPTED, TERMINAL, TaskState
-from volcanic.text import cut
+from volcanic.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +176,17 @@ _REFERENCES = """
 """
 
 
-# So much of an earlier answer is shown where a message refers to it.
-MAX_REFERENCE = 500
+# So much of an earlier answer is told where a message refers to it.
+MAX_REFERENCE = 250
 
 
-def references_describe(*, task_ids: Sequence[str], caller_id: int) -> list[str]:
-    """Returns a line on each task that a message refers to: its state and the beginning of its answer.
+def references_of(messages: Iterable[Mapping[str, Any]], caller_id: int) -> list[str]:
+    """Returns a line on each task that messages of a caller refer to: its state and its answer.
 
-    Tasks that are not this caller's are passed over, as if they did not exist. No statement where there are no ids.
+    Tasks that are not this caller's are passed over, as if they did not exist. No statement where there are none.
     """
     ids = []
-    for task_id in task_ids:
+    for task_id in (task_id for message in messages for task_id in message.get("referenceTaskIds", ())):
         try:
             ids.append(parse_task_id(task_id))
         except TaskNotFound:
@@ -198,6 +198,6 @@ def references_describe(*, task_ids: Sequence[str], caller_id: int) -> list[str]
         rows = cursor.fetchall()
     lines = []
     for task_id, state, payload in rows:
-        answer = " ".join(part_text(part) for part in json.loads(payload)["parts"]) if payload else ""
-        lines.append(f"task {task_id} ({state}): {cut(answer, MAX_REFERENCE)}".rstrip(": "))
+        answer = one_line(message_text(json.loads(payload)), MAX_REFERENCE) if payload else ""
+        lines.append(f"task {task_id} ({state}): {answer}".rstrip(": "))
     return lines

@@ -1,19 +1,21 @@
 """Puts a request before the owner: read and summed up by the assistant, then a review that waits for their decision."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
-from a2a_server.approvals import PASSED_ON
+from a2a_server.approvals import DISABLED, KEY_REVOKED, PASSED_ON
 from a2a_server.executing import ReleasedError, execute
 from a2a_server.files import file_line
 from a2a_server.messages import message_text
 from a2a_server.models import InboundFile, Task, TaskState
 from a2a_server.runs import Run, kept
+from a2a_server.selectors import references_of
 from a2a_server.services import Claim, run_note, run_release, task_settle
 from a2a_server.turns import notes_of_task, triage_turn
 from trust.models import CHAT, Review, Skill, SkillDraft
@@ -70,18 +72,19 @@ def put_before_owner(
             return
     else:
         assert skill is not None
-        reading = Reading(f"Asks for the skill {skill.name}: {_first(messages)}"[:MAX_SUMMARY], LOOK)
+        reading = Reading(f"Asks for the skill {skill.name}: {_first(messages)}", LOOK)
     request = Request(
         caller_id=claim.caller_id,
         task=claim.task_id,
         context_id=claim.context_id,
-        keys=[key for key in dict.fromkeys([*(review.keys if review else ()), claim.key_id]) if key is not None],
+        keys=list(dict.fromkeys([*(review.keys if review else ()), *claim.keys])),
         skill=skill.slug if skill else CHAT,
         level=claim.level,
         messages=messages,
         covers=claim.history_length,
         text=message_text(messages[0]),
         files=files,
+        references=references_of(messages, claim.caller_id),
         request_digest=claim.request_digest,
         summary=reading.summary,
         suggestion=reading.suggestion,
@@ -108,9 +111,9 @@ def _park(claim: Claim, request: Request, *, new: bool) -> None:
     with transaction.atomic():
         # Of the caller's requests one at a time: what was true before the reading may not be any more.
         caller = caller_lock(caller_id=claim.caller_id)
-        shut_out = "The owner has disabled this agent." if caller is None or not caller.enabled else ""
+        shut_out = DISABLED if caller is None or not caller.enabled else ""
         if not shut_out and not keys_lock(ids=request.keys):
-            shut_out = "The key that this came with was revoked."
+            shut_out = KEY_REVOKED
         if problem := shut_out or (_no_room(claim) if new else ""):
             task_settle(claim=claim, state=TaskState.REJECTED, text=problem)
             return
@@ -128,7 +131,9 @@ def _said(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], li
     history = Task.objects.values_list("history", flat=True).get(pk=claim.task_id)
     new = history[review.covers if review else 0 :]
     messages = [message for message in new if message["role"] != AGENT]
-    talk = [talk_entry(ASSISTANT if message["role"] == AGENT else CALLER, message_text(message)) for message in new]
+    talk = [talk_entry(ASSISTANT if message["role"] == AGENT else CALLER, _words(message)) for message in new]
+    # The last one came just now; when the others were said is not known any more.
+    talk[-1] = talk_entry(CALLER, _words(claim.message), at=timezone.now())
     if review is None:
         return messages, talk[1:]
     # A question of the owner's is in the talk already.
@@ -137,9 +142,16 @@ def _said(claim: Claim, review: Review | None) -> tuple[list[dict[str, Any]], li
     return [*review.messages, *messages], [*review.talk, *since]
 
 
+def _words(message: Mapping[str, Any]) -> str:
+    """Returns what a message says, with a line for each file that it brings."""
+    files = [part for part in message.get("parts", ()) if "raw" in part or "url" in part]
+    lines = (file_line(part.get("filename", ""), part.get("mediaType", ""), part.get("url", "")) for part in files)
+    return "\n".join([message_text(message), *(f"[file: {line}]" for line in lines)])
+
+
 def _files(claim: Claim) -> list[str]:
     rows = InboundFile.objects.filter(task_id=claim.task_id).order_by("position").defer("content")
-    return [file_line(row.filename, row.position, row.declared_type) for row in rows]
+    return [file_line(row.filename, row.declared_type, row.url) for row in rows]
 
 
 def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:

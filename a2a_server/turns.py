@@ -8,9 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from a2a_server import selectors
 from a2a_server.files import files_store
 from a2a_server.messages import message_text
+from a2a_server.selectors import references_of
 from a2a_server.services import Claim
 from trust.models import Review, Skill
 from trust.services import ASSISTANT, CALLER, OWNER
@@ -45,8 +45,8 @@ def full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> Tur
     prompt = frame_inbound(
         caller=claim.caller_name,
         text=text,
-        accepted_output_modes=claim.accepted_output_modes,
-        references=_references(claim, messages),
+        accepted_output_modes=() if alone else claim.accepted_output_modes,
+        references=references_of(messages, claim.caller_id) if approved is None else approved.references,
         notify_owner=NOTIFY_OWNER in allowed,
         files=[f"{file.path} ({file.size} bytes, {file.media_type})" for file in files],
         skill=_told(skill) if skill else "",
@@ -78,7 +78,9 @@ def triage_turn(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequenc
         session_id=claim.session_id,
         origin=origin,
         workspace=_workspace(claim),
-        prompt=frame_triage(caller=claim.caller_name, text=text, references=_references(claim, messages), files=files),
+        prompt=frame_triage(
+            caller=claim.caller_name, text=text, references=references_of(messages, claim.caller_id), files=files
+        ),
         text=text,
         tools=TRIAGE_TOOLS & tools.allowed(inbound),
         deadline=timezone.now() + timedelta(seconds=settings.TRIAGE_TIMEOUT_SECONDS),
@@ -117,11 +119,6 @@ def _told(skill: Skill) -> str:
 def _approval(review: Review) -> Approval:
     questions = [line["text"] for line in review.talk if line["from"] == OWNER]
     return Approval(instruction=review.decision_text, questions=questions)
-
-
-def _references(claim: Claim, messages: Sequence[dict[str, Any]]) -> list[str]:
-    ids = [task_id for message in messages for task_id in message.get("referenceTaskIds", ())]
-    return selectors.references_describe(task_ids=ids, caller_id=claim.caller_id)
 
 
 def _workspace(claim: Claim) -> Path:

@@ -21,7 +21,7 @@ def granted_skill(task: Task) -> str:
     # It was read for the owner, and ended before they had it before them.
     if task.repeatable:
         return ""
-    # What was put before the owner was done, if it was, by their decision.
+    # The owner had it before them. What ran before that was reported by itself, and its grant can be revoked.
     if Review.objects.filter(task=task.pk).exists() or _is_marked(task):
         return ""
     slug = task.skill or CHAT

@@ -15,23 +15,26 @@ def run_digest(
     task: uuid.UUID,
     skill: Skill | None,
     messages: Sequence[Mapping[str, Any]],
+    references: Sequence[str] = (),
     draft: SkillDraft | None = None,
 ) -> str:
     """Returns the digest of exactly what would run: whose messages, all of them in order, files by their own digests,
-    with which skill's instructions and tools or handler (None stands for plain chat), and the draft that is shown with
-    it, as it is."""
+    what is told of the tasks that they refer to, with which skill's words, instructions and tools or handler (None
+    stands for plain chat), and the draft that is shown with it, as it is."""
     facts = None
     if skill is not None and skill.slug != CHAT:
         tools = None if skill.tools is None else sorted(skill.tools)
-        facts = [skill.pk, skill.slug, skill.kind, skill.handler, skill.instructions, tools, skill.enabled]
+        told = [skill.name, skill.description, skill.instructions]
+        facts = [skill.pk, skill.slug, skill.kind, skill.handler, told, tools, skill.enabled]
     shown = [] if draft is None else [[draft.pk, draft.version]]
-    return _digest([caller_id, str(task), facts, list(messages), *shown])
+    return _digest([caller_id, str(task), facts, list(messages), list(references), *shown])
 
 
 def request_digest(message: Mapping[str, Any], metadata: Mapping[str, Any] | None, context_id: str) -> str:
     """Returns the digest of what a message asks for in the context that the caller named ("" for none), whatever the
     message's id: sent again it is the same."""
-    return _digest([message.get("parts"), message.get("metadata"), dict(metadata or {}), context_id])
+    asked = [message.get("parts"), message.get("metadata"), message.get("referenceTaskIds") or []]
+    return _digest([*asked, dict(metadata or {}), context_id])
 
 
 def _digest(value: Any) -> str:

@@ -15,6 +15,7 @@ from trust.digests import run_digest
 from trust.draft_pages import draft_card
 from trust.models import CHAT, Observation, Review, Skill, SkillDraft
 from trust.review_forms import DecisionForm
+from trust.selectors import evidence_of
 from trust.services import ASSISTANT, OWNER
 from volcanic.admin.base import moment, task_url
 
@@ -90,25 +91,33 @@ def shown(reviews: Iterable[Review], *, unsent: Mapping[str, str] | None = None)
     """Returns what the templates need of reviews, whose callers and drafts are at hand. `unsent` are texts, by id."""
     listed = list(reviews)
     skills = _skills(listed)
-    return [_shown(review, _skill_of(review, skills), (unsent or {}).get(str(review.pk), "")) for review in listed]
+    evidence = {one.pk: one for one in evidence_of(filter(None, map(_open_draft, listed)))}
+    return [
+        _shown(review, _skill_of(review, skills), (unsent or {}).get(str(review.pk), ""), evidence) for review in listed
+    ]
 
 
-def _shown(review: Review, skill: Skill | None, text: str) -> dict[str, Any]:
+def _open_draft(review: Review) -> SkillDraft | None:
+    draft = review.draft if review.state == Review.State.PENDING else None
+    return draft if draft is not None and draft.state == SkillDraft.State.OPEN else None
+
+
+def _shown(review: Review, skill: Skill | None, text: str, evidence: Mapping[int, Observation]) -> dict[str, Any]:
     speakers = {OWNER: "You", ASSISTANT: "Your assistant"}
     talk = [_talk_line(entry, speakers, review.caller.name) for entry in review.talk if isinstance(entry, Mapping)]
-    draft = review.draft if review.state == Review.State.PENDING else None
-    if draft is not None and draft.state != SkillDraft.State.OPEN:
-        draft = None
+    draft = _open_draft(review)
+    its_evidence = [evidence[number] for number in draft.evidence if number in evidence] if draft else []
     size = len(review.request) + sum(len(line["text"]) for line in talk) + (len(draft.instructions) if draft else 0)
     return {
         "review": review,
         "state_label": STATE_LABELS.get(review.state),
         "files": [str(line) for line in review.files],
+        "references": [str(line) for line in review.references],
         "talk": talk,
         "run": _run(review, skill),
         "changed": _changed(review, skill),
         # What the second button makes a skill of.
-        "draft": draft_card(draft) if draft else None,
+        "draft": draft_card(draft, its_evidence) if draft else None,
         "waits": review.state in (Review.State.PENDING, Review.State.ASKED),
         "since": moment(review.created_at),
         "ends": moment(review.expires_at),
@@ -133,7 +142,8 @@ def _talk_line(entry: Mapping[str, Any], speakers: Mapping[str, str], caller: st
 def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
     """Returns what an approval would have done, with what, and in whose words."""
     if skill is None:
-        return {"what": f"nothing: there is no skill {review.skill} any more", "tools": "", "instructions": ""}
+        what = f"nothing: there is no skill {review.skill} any more"
+        return {"what": what, "told": "", "tools": "", "instructions": ""}
     if skill.slug == CHAT:
         what = "the assistant does what the request says"
     elif skill.kind == Skill.Kind.HANDLER:
@@ -142,8 +152,10 @@ def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
         what = "the server answers by itself, without the assistant"
     else:
         what = "the assistant does what the request says, as this skill is described"
+    told = skill.kind == Skill.Kind.ASSISTANT and skill.slug != CHAT and not skill.by_example
     return {
         "what": what,
+        "told": f"{skill.name}: {skill.description}" if told else "",
         "tools": "" if skill.kind == Skill.Kind.BUILT_IN and skill.slug != CHAT else _tools(skill.tools),
         "instructions": skill.instructions,
     }
@@ -152,7 +164,12 @@ def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
 def _changed(review: Review, skill: Skill | None) -> bool:
     """Tells whether the skill is another than when the review's digest was made: an approval would not hold."""
     now = run_digest(
-        caller_id=review.caller_id, task=review.task, skill=skill, messages=review.messages, draft=review.draft
+        caller_id=review.caller_id,
+        task=review.task,
+        skill=skill,
+        messages=review.messages,
+        references=review.references,
+        draft=review.draft,
     )
     return review.state == Review.State.PENDING and now != review.digest
 

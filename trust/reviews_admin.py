@@ -25,6 +25,7 @@ from trust.review_forms import DecisionForm, DeclineForm
 from trust.review_pages import STATE_LABELS, keep_unsent, shown, take_unsent
 from volcanic.admin.base import CHOICES, OwnedAdmin, OwnRelatedFilter, display, is_owner, moment, task_url
 from volcanic.admin.dashboard import Card, Section, capped_count, register_card, register_section
+from volcanic.text import cut
 
 Decision = Observation.Decision
 State = Review.State
@@ -60,7 +61,7 @@ class ReviewAdmin(OwnedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Brings along the caller, the draft and the beginning of the request."""
-        rows = super().get_queryset(request).select_related("caller__workspace", "draft")
+        rows = super().get_queryset(request).select_related("caller__workspace", "draft__caller", "draft__skill")
         annotated: QuerySet[Any] = rows.annotate(asked=Left("request", LINE))
         return annotated
 
@@ -68,7 +69,8 @@ class ReviewAdmin(OwnedAdmin):
     def line(self, obj: Review) -> str:
         """What the assistant made of it, or how it begins."""
         text = obj.summary or getattr(obj, "asked", "") or "(a message without text)"
-        return text if len(text) < LINE else f"{text[: LINE - 1]}…"
+        # What is as long as the column was cut by the query.
+        return cut(text, LINE - 1)
 
     @display(description="Level")
     def shown_level(self, obj: Review) -> str:
@@ -211,7 +213,7 @@ class ObservationAdmin(OwnedAdmin):
     @display(description="Request")
     def line(self, obj: Observation) -> str:
         """How the request begins."""
-        return _begin(obj.request) or "(a message without text)"
+        return cut(obj.request, LINE) or "(a message without text)"
 
     @display(
         description="Decision",
@@ -236,7 +238,7 @@ class ObservationAdmin(OwnedAdmin):
     @display(description="Your words", empty_value="—")
     def words(self, obj: Observation) -> str | None:
         """How the reply or the instruction begins."""
-        return _begin(obj.reply or obj.edits) or None
+        return cut(obj.reply or obj.edits, LINE) or None
 
     @display(description="At")
     def at(self, obj: Observation) -> str:
@@ -264,10 +266,6 @@ class ObservationAdmin(OwnedAdmin):
         review = "" if obj.review_id is None else reverse("admin:trust_review_change", args=[obj.review_id])
         links = [(url, name) for url, name in ((review, "Review"), (task_url(obj.task), "Task")) if url]
         return format_html_join(" ", '<a href="{}">{}</a>', links) or "—"
-
-
-def _begin(text: str) -> str:
-    return text if len(text) <= LINE else f"{text[: LINE - 1]}…"
 
 
 def _waiting(request: HttpRequest) -> QuerySet[Review]:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -111,20 +112,27 @@ def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
     return Standing(row[0], row[1], Level(row[2]), grants, row[4])
 
 
-def callers_to_learn() -> list[Caller]:
-    """Returns the callers that are let in and about which there is something new: the owner decided something that was
-    not learned from, or it is time to go from Observe to Learn."""
+def callers_to_learn() -> list[int]:
+    """Returns the callers that are let in and to be looked at: the owner decided something that was not learned from,
+    or it may be time to go from Observe to Learn."""
     news = Observation.objects.filter(caller=OuterRef("pk"), pk__gt=OuterRef("learned_up_to"))
     learning = Exists(news) & ~Q(level=Level.OBSERVE)
     after = settings.LEARN_AFTER
     rising = Q(level=Level.OBSERVE, interaction_count__gte=after) if after else Q(pk__in=[])
-    return list(Caller.objects.filter(learning | rising, enabled=True).order_by("pk"))
+    rows = Caller.objects.filter(learning | rising, enabled=True)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 def drafts_untried() -> list[int]:
     """Returns the open drafts that were not tried yet."""
     rows = SkillDraft.objects.filter(state=SkillDraft.State.OPEN, previewed_at=None)
     return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def evidence_of(drafts: Iterable[SkillDraft]) -> list[Observation]:
+    """Returns the decisions that drafts rest on, as far as they are kept, the oldest first."""
+    numbers = {number for draft in drafts for number in draft.evidence}
+    return list(Observation.objects.filter(pk__in=numbers).order_by("id")) if numbers else []
 
 
 def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | None:

@@ -7,6 +7,7 @@ from trust.learning.services import caller_learn
 from trust.models import Caller
 from trust.selectors import callers_to_learn, drafts_untried
 from trust.services import reviews_sweep
+from volcanic.celery import publish
 
 
 @shared_task(name="trust.tasks.sweep")
@@ -24,12 +25,12 @@ def learn(caller_id: int) -> None:
 
 @shared_task(name="trust.tasks.learn_all")
 def learn_all() -> None:
-    """Learns about the callers of which there is something new, and tries drafts: what lost messages were to do, and
-    what no message was sent for, as when a caller only leaves the owner word."""
-    for caller in callers_to_learn():
-        caller_learn(caller=caller)
+    """Has the callers of which there is something new learned about, and drafts tried, each apart: what lost messages
+    were to do, and what no message was sent for, as when a caller only leaves the owner word."""
+    for caller_id in callers_to_learn():
+        publish(learn, caller_id)
     for draft_id in drafts_untried():
-        draft_preview(draft_id=draft_id)
+        publish(preview, draft_id)
 
 
 @shared_task(name="trust.tasks.preview")

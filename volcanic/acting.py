@@ -10,7 +10,8 @@ SYSTEM = "system"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who does something: `owner olivia`, `shell root`, `caller friend`; and in which request."""
+    """Somebody who does something: `owner olivia`, `shell root`, `caller friend`; and in which request: of a caller's,
+    the task."""
 
     name: str = SYSTEM
     request_id: str = ""

@@ -44,8 +44,8 @@ async def _ordered(order: bytes) -> str:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
-        process._transport.close()  # type: ignore[attr-defined]  # or it waits for pipes to be closed
+        process._transport.close()  # type: ignore[attr-defined]  # or it waits for whoever else holds the pipes
+        await process.wait()
     return said.decode() if process.returncode == 0 else f"Sending failed: exit status {process.returncode}."
 
 

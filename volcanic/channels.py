@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from django.core.exceptions import ValidationError
 
 from volcanic.redaction import redact
-from volcanic.text import cut
+from volcanic.text import cut, one_line
 
 if TYPE_CHECKING:
     from apprise import AppriseAsset
@@ -147,4 +147,4 @@ def _safe(said: str, url: str) -> str:
     pieces = {piece for whole in (url, unquote(url)) for piece in re.split(r"[/?&=:@,#\s]+", whole) if len(piece) > 3}
     for piece in sorted(pieces - shown, key=len, reverse=True):
         said = said.replace(piece, "…")
-    return cut(redact(" ".join(said.split())), MAX_ERROR)
+    return cut(redact(one_line(said)), MAX_ERROR)

@@ -20,6 +20,7 @@ from volcanic.channels import channel_lines, channel_shown
 from volcanic.deliveries import delivery_enqueue
 from volcanic.models import Notification, NotificationDelivery, Session, Turn, Workspace
 from volcanic.presence import idle
+from volcanic.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ def _numbered(notices: Sequence[Notice]) -> list[str]:
     lines = []
     for number, notice in enumerate(notices[:MAX_LINES], 1):
         # On one line, whatever it is: a caller's text can't add lines that look like another's.
-        text = " ".join(notice.text.split())
+        text = one_line(notice.text)
         lines.append(f"{number}. {notice.caller}: {text}" if notice.caller else f"{number}. {text}")
     if more := len(notices) - len(lines):
         lines.append(f"… and {more} more.")

@@ -4,12 +4,11 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.search import SearchQuery, SearchRank, SearchVector
-from django.db.models import Q, QuerySet, TextField
-from django.db.models.functions import Cast, Length
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet, Sum, TextField, Window
+from django.db.models.functions import Cast, Length, RowNumber
 from django.utils import timezone
 
 from volcanic.models import Memory, Notification, Turn, WorkingNote, Workspace
@@ -35,28 +34,25 @@ def session_history(*, session_id: int, origin: str) -> tuple[Sequence[PastTurn]
     That one comes last, whatever ran in the session since it asked: an answer follows its question.
     """
     turns = Turn.objects.filter(session_id=session_id).order_by("-id")
-    sized = turns.annotate(size=Length(Cast("messages", TextField())))
-    newest = list(sized.values_list("origin", "messages", "pending", "size")[: MAX_HISTORY_TURNS + 1])
-    own = next((row[:3] for row in newest if row[0] == origin), None)
-    if own is None and len(newest) > MAX_HISTORY_TURNS:
-        own = turns.filter(origin=origin).values_list("origin", "messages", "pending").first()
-    past: list[PastTurn] = []
-    characters = 0
-    for *facts, size in newest[:MAX_HISTORY_TURNS]:
-        characters += size
-        if past and characters > MAX_HISTORY_CHARACTERS:
-            break
-        past.append(_past_turn(facts))
-    past.reverse()
-    if own is None or own[2] is None:
-        return past, None
-    answered = _past_turn(own)
-    return [*(turn for turn in past if turn != answered), answered], answered
-
-
-def _past_turn(facts: Sequence[Any]) -> PastTurn:
-    origin, messages, pending = facts
-    return PastTurn(origin=origin, messages=messages, pending=pending)
+    newest, own = turns.values("pk")[:MAX_HISTORY_TURNS], turns.filter(origin=origin).values("pk")[:1]
+    backwards = F("id").desc()
+    fitting = Q(rank=1) | Q(rank__lte=MAX_HISTORY_TURNS, size__lte=MAX_HISTORY_CHARACTERS)
+    rows = (
+        Turn.objects.filter(Q(pk__in=newest) | Q(pk__in=own))
+        .annotate(
+            rank=Window(RowNumber(), order_by=backwards),
+            size=Window(Sum(Length(Cast("messages", TextField()))), order_by=backwards),
+            fits=ExpressionWrapper(fitting, output_field=BooleanField()),
+        )
+        .filter(Q(fits=True) | Q(origin=origin))
+        .order_by("id")
+        .values_list("origin", "messages", "pending", "fits")
+    )
+    past = [(PastTurn(origin=row[0], messages=row[1], pending=row[2]), row[3]) for row in rows]
+    answered = next((turn for turn, _ in reversed(past) if turn.origin == origin), None)
+    if answered is None or answered.pending is None:
+        return [turn for turn, fits in past if fits], None
+    return [*(turn for turn, fits in past if fits and turn is not answered), answered], answered
 
 
 _MAX_WORDS = 12

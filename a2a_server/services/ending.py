@@ -39,12 +39,14 @@ def task_cancel(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 
     What waits for the owner is void. Raises TaskNotFound, or NotCancelable when the task has ended.
     """
-    if transition(transition_values(task_id, TaskState.CANCELED, caller=caller_id)) is None:
+    changed = transition(transition_values(task_id, TaskState.CANCELED, caller=caller_id))
+    if changed is None:
         task = task_read(task_id=task_id, caller_id=caller_id)
         raise NotCancelable(f"The task has ended already ({task.state.value}).")
     # After it and apart: a decision takes the review first and then the task, so that holding both here could lock
     # the two out. Should this process die in between, the decision finds the task canceled.
-    reviews_void(task=task_id, reason="The task was canceled.")
+    begun = changed[1] == TaskState.WORKING
+    reviews_void(task=task_id, reason="The task was canceled.", approved=not begun)
     return selectors.task_get(task_id=task_id, caller_id=caller_id)
 
 

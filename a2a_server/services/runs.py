@@ -48,8 +48,9 @@ class Claim:
     has_history: bool
     # Whether files came for this run.
     has_files: bool
-    # The key that the message came with, and the review that the task has, if any.
-    key_id: int | None
+    # The keys that the task's messages came with, whether one of them was revoked, and the review that it has, if any.
+    keys: list[int]
+    key_revoked: bool
     review_id: int | None
     # Of what the task's first message asks for.
     request_digest: str
@@ -92,12 +93,13 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
         grants={slug: Level(level) if level else None for slug, level in json.loads(row[15]).items()},
         has_history=row[16],
         has_files=row[17],
-        key_id=row[18],
-        request_digest=row[19],
-        history_length=row[20],
-        review_id=row[21],
-        last_skill=row[22],
-        first_message=json.loads(row[23]) if row[23] else None,
+        keys=row[18],
+        key_revoked=row[19],
+        request_digest=row[20],
+        history_length=row[21],
+        review_id=row[22],
+        last_skill=row[23],
+        first_message=json.loads(row[24]) if row[24] else None,
         started_at=now,
     )
 
@@ -193,18 +195,26 @@ def task_settle(*, claim: Claim, state: TaskState, text: str = "") -> bool:
     return transition(values) is not None
 
 
-def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False) -> None:
+def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False, untold: str = "", granted: str = "") -> bool:
     """Notes what a run is for: the skill asked for ("" for a plain request), and whether it may be done again by
-    another worker, should this one die."""
+    another worker, should this one die.
+
+    `untold` is what the owner is told should it be broken off; `granted` the skill whose grant it needs, "" for none.
+    Returns whether the run still held its task, and the caller that grant.
+    """
     values: dict[str, Any] = {
         "task": claim.task_id,
         "attempt": claim.attempt,
         "skill": skill,
         "repeatable": repeatable,
         "tried": int(repeatable),
+        "untold": clean_text(redact(untold)),
+        "caller": claim.caller_id,
+        "granted": granted,
     }
     with connection.cursor() as cursor:
         cursor.execute(queries.RUN_NOTE, values)
+        return bool(cursor.rowcount)
 
 
 def run_uses(*, claim: Claim, untold: str) -> bool:

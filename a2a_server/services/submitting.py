@@ -19,13 +19,13 @@ from a2a_server.files import IncomingFile, file_line, files_keep
 from a2a_server.messages import message_text
 from a2a_server.models import TERMINAL, TaskState
 from a2a_server.push_configs import WantedPush, push_config_set
-from a2a_server.selectors import TaskView
+from a2a_server.selectors import TaskView, references_of
 from a2a_server.services.ending import task_read
 from a2a_server.services.runs import ArtifactUpdate, notice_values
 from a2a_server.services.transitions import status_message, task_enqueue, tell, transition
 from trust.limits import Limits
 from trust.services import review_add
-from volcanic.origins import caller_scope
+from volcanic.origins import session_scope
 
 ADDED = "Your message was added to the request. The owner has not decided yet."
 CONTEXT_BUSY = "context busy, retry when the current task ends"
@@ -161,7 +161,7 @@ def _values(submission: Submission) -> dict[str, Any]:
         "task": task_id,
         "caller": submission.caller_id,
         "workspace": submission.workspace_id,
-        "scope": f"{caller_scope(submission.caller_id)}_{context_id}",
+        "scope": session_scope(submission.caller_id, context_id),
         "title": f"{submission.caller_name} / {context_id}",
         "context": context_id,
         "digest": submission.digest,
@@ -171,7 +171,7 @@ def _values(submission: Submission) -> dict[str, Any]:
         "metadata": None if submission.metadata is None else json.dumps(submission.metadata),
         "modes": json.dumps(list(submission.accepted_output_modes)),
         "hops": submission.hops,
-        "key": submission.key_id,
+        "keys": [] if submission.key_id is None else [submission.key_id],
         "request_digest": submission.request_digest,
         "continues": submission.continues,
         "first_seq": 1,
@@ -232,7 +232,7 @@ def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, u
     values = {**values, "status_message": status_message(submission.task_id, ADDED), "message": json.dumps(message)}
     with transaction.atomic():
         # The review first and then the task, in the order in which a decision takes them.
-        files = [file_line(file.filename, file.position, file.declared_type) for file in submission.files]
+        files = [file_line(file.filename, file.declared_type, file.url) for file in submission.files]
         try:
             added = review_add(
                 task=submission.task_id,
@@ -241,6 +241,7 @@ def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, u
                 text=message_text(message),
                 key_id=submission.key_id,
                 files=files,
+                references=references_of([message], submission.caller_id),
             )
         except ValidationError as error:
             raise NotSupported(" ".join(error.messages)) from None
@@ -275,6 +276,8 @@ def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> Non
         raise NotSupported(f"The task has ended ({task.state.value}) and takes no more messages. Send without taskId.")
     if unless_waiting and task.state is TaskState.INPUT_REQUIRED:
         return
+    if task.state is TaskState.AUTH_REQUIRED:
+        raise NotSupported("The owner has decided, and the task goes on soon. Wait for what becomes of it.")
     raise NotSupported(f"The task is {task.state.value} and waits for no message.")
 
 

@@ -44,7 +44,7 @@ def test_a_named_skill_without_the_grant_is_rejected_with_a_reason(api: Api, pro
     api.send(metadata={"skill": "query-availability"})
     # Written down once, however often it asks.
     line = wait_for(lambda: AuditEntry.objects.filter(action="request.refused").first())
-    assert (line.caller, line.subject, line.actor) == ("friend", "query-availability", "system")
+    assert (line.caller, line.subject, line.actor) == ("friend", "query-availability", "caller friend")
     assert AuditEntry.objects.filter(action="request.refused").count() == 1
 
 

@@ -145,7 +145,7 @@ def test_accepted_output_modes_are_told_to_the_assistant(api: Api) -> None:
     task = api.result("SendMessage", params)["task"]
     assert state_of(task) == "COMPLETED"
     (turn,) = Turn.objects.filter(origin=f"task:{task['id']}")
-    assert "application/json, text/plain" in str(turn.messages)
+    assert "- application/json\\n- text/plain\\n</media-types" in str(turn.messages)
 
 
 def test_extensions_that_nobody_knows_are_ignored(api: Api) -> None:

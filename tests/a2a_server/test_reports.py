@@ -7,10 +7,11 @@ from django.utils import timezone
 
 from a2a_server.models import Task
 from tests.conftest import Keyed
-from tests.product import Api, Product, question_of, state_of, text_of
+from tests.product import Api, Product, message, question_of, state_of
 from tests.reviewing import Decision, decide
 from tests.waiting import wait_for
-from trust.services import grant_revoke
+from trust.models import Skill
+from trust.services import grant_add, grant_revoke
 from volcanic.models import Notification
 
 WRITE = 'tool: write_file {"path": "notes.txt", "content": "x"}'
@@ -35,8 +36,11 @@ def test_what_was_used_before_the_caller_canceled(api: Api) -> None:
     assert told == f"Asked: {WRITE} sleep: 30\n{USED}\nCanceled."
 
 
-def test_what_an_approved_run_used_before_it_was_canceled(strange: Api) -> None:
-    task = strange.send(f"{WRITE}\nsleep: 3")
+def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger: Keyed) -> None:
+    Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
+    grant_add(caller=stranger.caller, slug="tidy")
+    asked = message(f"{WRITE}\nsleep: 30", metadata={"skill": "tidy"})
+    task = strange.result("SendMessage", {"message": asked})["task"]
     decide(task, Decision.APPROVE)
     wait_for(lambda: has_written(task))
     strange.result("CancelTask", {"id": task["id"]})
@@ -76,10 +80,42 @@ def test_what_was_used_before_a_question_and_after_it(api: Api) -> None:
     ]
 
 
-def test_a_question_before_anything_was_used_is_no_report(api: Api) -> None:
+def test_a_question_is_reported_too(api: Api) -> None:
+    """It went to the caller, whatever is in it."""
     task = api.send("ask: Go on?\ndone")
-    assert reports() == []
+    assert reports() == ["Asked: ask: Go on? done\nAsks the agent: Go on?"]
     api.result("CancelTask", {"id": task["id"]})
+    assert len(reports()) == 1
+
+
+def test_what_was_answered_before_the_caller_canceled(api: Api) -> None:
+    """No tool was used, but the caller has the text."""
+    task = api.send("stream: 2000", at_once=True)
+    wait_for(lambda: "artifacts" in api.get(task["id"]))
+    api.result("CancelTask", {"id": task["id"]})
+    (told,) = reports()
+    assert told.startswith("Asked: stream: 2000\nAnswered so far: chunk 1 chunk 2")
+    assert told.endswith("\nCanceled.")
+
+
+def test_what_the_owner_approved_and_the_worker_left_undone(strange: Api, stranger: Keyed, product: Product) -> None:
+    Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
+    grant_add(caller=stranger.caller, slug="tidy")
+    asked = message("sleep: 30", metadata={"skill": "tidy"})
+    task = strange.result("SendMessage", {"message": asked})["task"]
+    decide(task, Decision.APPROVE)
+    wait_for(lambda: Task.objects.get(pk=task["id"]).untold)
+    product.signal("worker", signal.SIGKILL)
+    Task.objects.filter(pk=task["id"]).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    strange.get(task["id"])
+    assert reports() == ["Asked for Tidy: sleep: 30\nFailed: server restarted"]
+    product.revive()
+
+
+def test_what_is_only_read_is_no_report(strange: Api) -> None:
+    task = strange.send("sleep: 30", at_once=True)
+    wait_for(lambda: Task.objects.get(pk=task["id"]).repeatable)
+    strange.result("CancelTask", {"id": task["id"]})
     assert reports() == []
 
 
@@ -87,14 +123,3 @@ def test_a_task_that_is_canceled_while_it_asks_was_told_of_already(api: Api) -> 
     task = api.send(f"{WRITE}\nask: Go on?")
     api.result("CancelTask", {"id": task["id"]})
     assert len(reports()) == 1
-
-
-def test_a_run_that_is_lost_uses_nothing_more(api: Api, product: Product) -> None:
-    """The tool is noted before it runs, by the run that holds the task."""
-    second = 'tool: write_file {"path": "late.txt", "content": "x"}'
-    task = api.send(f"sleep: 1\n{second}", at_once=True)
-    api.wait(task["id"], "WORKING")
-    Task.objects.filter(pk=task["id"]).update(attempt=7)
-    wait_for(lambda: text_of(api.send("next")) == "next")
-    wait_for(lambda: api.send("sleep: 1\ndone"))
-    assert not (product.folder / "workspaces" / "main" / "late.txt").exists()

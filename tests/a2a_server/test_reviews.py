@@ -444,7 +444,7 @@ def test_an_approval_does_not_outlive_its_skill(strange: Api, stranger: Keyed, t
     Skill.objects.filter(pk=tidy.pk).update(enabled=False)
     product.revive()
     product.sweep()
-    assert "no grant of tidy any more" in waiting_review_of(task).note
+    assert "There is no skill tidy now." in waiting_review_of(task).note
     assert state_of(strange.wait(str(task["id"]), "AUTH_REQUIRED")) == "AUTH_REQUIRED"
     with pytest.raises(ReviewChangedError, match="disabled"):
         decide(task, Decision.APPROVE)

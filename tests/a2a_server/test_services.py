@@ -24,6 +24,7 @@ from a2a_server.services import (
     artifact_write,
     leases_renew,
     run_finish,
+    run_uses,
     runs_lost,
     task_cancel,
     task_claim,
@@ -168,6 +169,7 @@ def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keye
     update = ArtifactUpdate(artifact={"artifactId": "response", "parts": []})
     outcome = Outcome(state=TurnState.COMPLETED, text="late")
     assert not artifact_write(claim=late, update=update)
+    assert not run_uses(claim=late, untold="Tools used: bash.")
     assert not run_finish(claim=late, origin="o", prompt="p", outcome=outcome, text="", update=update)
     assert not task_settle(claim=late, state=TaskState.COMPLETED)
     assert not Turn.objects.exists()

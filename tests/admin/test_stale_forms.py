@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from tests.admin.conftest import Rows, admin_url
@@ -124,3 +124,19 @@ def test_a_stale_page_of_a_user_lets_nobody_back_in(as_superuser: Client, rows: 
     assert as_superuser.post(url, {**stale, "email": "new@example.com"}).status_code == 302
     now = User.objects.get(pk=rows.workspace.owner_id)
     assert (now.email, now.is_active) == ("new@example.com", False)
+
+
+def test_a_users_page_shows_no_hash(as_superuser: Client, rows: Rows) -> None:
+    page = as_superuser.get(admin_url(User, "change", rows.workspace.owner_id)).content.decode()
+    assert rows.workspace.owner.password not in page
+    assert "initial-email" in page
+    assert "initial-password" not in page
+
+
+def test_a_stale_page_of_a_user_keeps_what_groups_were_added(as_superuser: Client, rows: Rows) -> None:
+    url = admin_url(User, "change", rows.workspace.owner_id)
+    stale = form_of(as_superuser, url, "user_form")
+    group = Group.objects.create(name="gardeners")
+    rows.workspace.owner.groups.add(group)
+    assert as_superuser.post(url, {**stale, "email": "new@example.com"}).status_code == 302
+    assert list(rows.workspace.owner.groups.all()) == [group]

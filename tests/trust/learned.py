@@ -15,7 +15,7 @@ from trust.learning.services import caller_learn
 from trust.models import CHAT, Caller, Level, Observation, Review, SkillDraft
 from trust.services import Request, review_open
 from volcanic.models import Session, Turn
-from volcanic.origins import caller_scope, task_origin
+from volcanic.origins import session_scope, task_origin
 
 DAYS = ("Monday", "Tuesday", "Friday", "Sunday")
 PARCEL = "Please note that the parcel of {} has come."
@@ -53,8 +53,9 @@ def drafted(caller: Caller) -> SkillDraft:
 def used(one: Observation, *names: str, outcome: str = "success") -> None:
     """Leaves the turn of a request, in which the assistant called tools; in the form of pydantic-ai."""
     context = str(uuid.uuid4())
-    scope = f"{caller_scope(one.caller_id)}_{context}"
-    session = Session.objects.create(workspace=one.caller.workspace, kind="inbound", scope=scope)
+    session = Session.objects.create(
+        workspace=one.caller.workspace, kind="inbound", scope=session_scope(one.caller_id, context)
+    )
     one.review = Review.objects.create(
         caller=one.caller,
         task=one.task,

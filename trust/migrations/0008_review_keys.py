@@ -18,7 +18,9 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             "UPDATE trust_review SET keys = ARRAY[key_id] WHERE key_id IS NOT NULL",
             # Checked at once: PostgreSQL alters no table on which a check is still to come.
-            "SET CONSTRAINTS ALL IMMEDIATE; UPDATE trust_review SET key_id = keys[1] WHERE keys <> '{}'",
+            # Of a key that is gone since, nothing can be said any more.
+            "SET CONSTRAINTS ALL IMMEDIATE; UPDATE trust_review SET key_id = keys[1]"
+            " WHERE EXISTS (SELECT FROM trust_callerkey WHERE id = keys[1])",
         ),
         migrations.RemoveField(model_name="review", name="key"),
     ]

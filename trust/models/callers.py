@@ -90,7 +90,7 @@ class CallerIdentity(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
-        verbose_name_plural = "caller identities"
+        verbose_name, verbose_name_plural = "identity", "identities"
         constraints = [
             # Across all workspaces: one identity can never stand for two callers.
             models.UniqueConstraint(fields=["issuer", "agent_id"], name="identity_of_one_caller"),

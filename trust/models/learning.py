@@ -54,6 +54,7 @@ class SkillDraft(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = "draft"
         constraints = [
             models.CheckConstraint(
                 condition=Q(state__in=["open", "approved", "rejected", "withdrawn"]), name="draft_state_listed"

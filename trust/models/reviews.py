@@ -35,6 +35,8 @@ class Review(models.Model):
     # The caller's words, and a line for each file.
     request = models.TextField()
     files = models.JSONField(default=list)
+    # A line for each earlier task that the messages refer to, as the assistant would be told of it.
+    references = models.JSONField(default=list, db_default=[])
     # The caller's messages that would run, as they came: the request and what was said since.
     messages = models.JSONField(default=list)
     # So many messages of the task's history are seen by it: one that comes later is none that was shown.
@@ -114,6 +116,7 @@ class Observation(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = "decision"
         indexes = [
             # The latest of a caller; whom to learn about again.
             models.Index(fields=["caller", "-id"], name="observation_of_caller"),

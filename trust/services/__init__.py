@@ -1,6 +1,6 @@
 """The verbs of trust, each one transaction. Import them from here.
 
-Inside, `callers` may import `reviews`, and `decisions` both; `skills` imports none of them.
+Inside, `callers` may import `reviews`, and `decisions` both; `skills` may import `reviews`.
 """
 
 from trust.services.callers import (
@@ -28,6 +28,7 @@ from trust.services.reviews import (
     ASSISTANT,
     CALLER,
     OWNER,
+    WAITING,
     Request,
     keys_lock,
     request_refused,
@@ -35,6 +36,7 @@ from trust.services.reviews import (
     review_ask_again,
     review_open,
     review_void,
+    reviews_lock,
     reviews_sweep,
     reviews_void,
     talk_entry,
@@ -55,6 +57,7 @@ __all__ = [
     "OWNER",
     "RESERVED_NAMES",
     "SKILL_FIELDS",
+    "WAITING",
     "Request",
     "builtin_skills_ensure",
     "caller_create",
@@ -79,6 +82,7 @@ __all__ = [
     "review_decide",
     "review_open",
     "review_void",
+    "reviews_lock",
     "reviews_sweep",
     "reviews_void",
     "skill_check",

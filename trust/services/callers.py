@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from trust.audit import audit
@@ -26,11 +27,10 @@ from trust.models import (
     CallerKey,
     Grant,
     Level,
-    Review,
     Skill,
 )
 from trust.selectors import skills_of_workspace
-from trust.services.reviews import reviews_void
+from trust.services.reviews import reviews_lock, reviews_void
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
 
@@ -176,8 +176,7 @@ def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
         # A key that ends sooner anyway keeps its own end.
         usable.exclude(expires_at__lt=now + grace).update(expires_at=now + grace)
     else:
-        for old in usable.order_by("id"):
-            key_revoke(key=old)
+        _keys_revoke(caller, usable)
     row, key = _key_create(caller)
     audit("key.rotated", caller=caller, subject=f"{row}, the others end in {grace}" if grace else str(row))
     return key
@@ -186,10 +185,19 @@ def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
 @transaction.atomic
 def key_revoke(*, key: CallerKey, reason: str = "") -> bool:
     """Ends a key at once, and with it what came with it and waits for review. Returns whether this call did it."""
-    if not CallerKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+    return _keys_revoke(key.caller, CallerKey.objects.filter(pk=key.pk, revoked_at=None), reason)
+
+
+def _keys_revoke(caller: Caller, keys: QuerySet[CallerKey], reason: str = "") -> bool:
+    """Ends keys, and then what came with any of them and waits: all keys are locked before the first review is."""
+    ended = list(keys.select_for_update(no_key=True, of=("self",)).order_by("id"))
+    if not ended:
         return False
-    audit("key.revoked", caller=key.caller, subject=str(key), reason=reason)
-    reviews_void(caller=key.caller, key=key, reason=f"The key {key} was revoked.")
+    CallerKey.objects.filter(pk__in=[key.pk for key in ended]).update(revoked_at=timezone.now())
+    for key in ended:
+        audit("key.revoked", caller=caller, subject=str(key), reason=reason)
+    named = ", ".join(map(str, ended))
+    reviews_void(caller=caller, keys=ended, reason=f"The key {named} was revoked.")
     return True
 
 
@@ -244,9 +252,8 @@ def grant_revoke(
     that the grant rests on are taken back with it, so that it is not proposed again for the same reason, unless
     `keeps_evidence`.
     """
-    # Reviews before grants, in the order in which a decision takes them: those that show a draft of this grant's.
-    showing = Review.objects.filter(caller=caller, state=Review.State.PENDING, draft__isnull=False)
-    list(showing.select_for_update(of=("self",)).order_by("id"))
+    _locked(caller, "id")  # no request comes to wait meanwhile
+    reviews_lock(callers=[caller.pk])
     grants = list(Grant.objects.select_for_update().filter(caller=caller, skill__in=Skill.objects.filter(slug=slug)))
     if not grants:
         return False

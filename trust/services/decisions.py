@@ -97,7 +97,7 @@ def _take(review_id: int, state: State, digest: str, text: str) -> Review:
         raise _refusal(review_id, digest)
     review = Review.objects.select_related("caller", "draft__caller").get(pk=review_id)
     if state == State.ASKED:
-        review.talk = [*review.talk, talk_entry(OWNER, text)]
+        review.talk = [*review.talk, talk_entry(OWNER, text, at=now)]
         Review.objects.filter(pk=review_id).update(talk=review.talk)
     if state == State.APPROVED and review.level != review.caller.level:
         # It was approved for the level that the caller has now: a lower one later on is another matter.
@@ -150,7 +150,7 @@ def _refusal(review_id: int, digest: str) -> ReviewError:
 
 
 def _shut_out(review: Review) -> str:
-    """Returns why nothing of this caller's may run, "" if it may."""
+    """Returns why nothing of a request may run, whatever the owner decides; "" if it may."""
     if not review.caller.enabled:
         return "The caller was disabled."
     if CallerKey.objects.filter(pk__in=review.keys, revoked_at__isnull=False).exists():

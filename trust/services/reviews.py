@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,6 +62,8 @@ class Request:
     offers_grant: bool = False
     note: str = ""
     talk: Sequence[Mapping[str, Any]] = ()
+    # A line for each earlier task that the messages refer to.
+    references: Sequence[str] = ()
     # The draft of a skill that would cover it.
     draft: SkillDraft | None = None
 
@@ -75,8 +77,14 @@ def review_open(*, request: Request) -> Review:
     """
     caller = Caller.objects.get(pk=request.caller_id)
     skill = skill_of_workspace(caller.workspace_id, request.skill)
+    references = [clean_text(line) for line in request.references]
     digest = run_digest(
-        caller_id=caller.pk, task=request.task, skill=skill, messages=request.messages, draft=request.draft
+        caller_id=caller.pk,
+        task=request.task,
+        skill=skill,
+        messages=request.messages,
+        references=references,
+        draft=request.draft,
     )
     values = {
         "context_id": request.context_id,
@@ -85,6 +93,7 @@ def review_open(*, request: Request) -> Review:
         "level": request.level,
         "request": clean_text(request.text),
         "files": list(request.files),
+        "references": references,
         "messages": list(request.messages),
         "covers": request.covers,
         "summary": clean_text(request.summary),
@@ -111,13 +120,14 @@ def review_open(*, request: Request) -> Review:
     return review
 
 
-def review_digest(review: Review, draft: SkillDraft | None, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Returns the digest of what would run of a review now, shown with `draft`; `messages` in place of its own."""
+def review_digest(review: Review, draft: SkillDraft | None) -> str:
+    """Returns the digest of what would run of a review now, shown with `draft`."""
     return run_digest(
         caller_id=review.caller_id,
         task=review.task,
         skill=skill_of_workspace(review.caller.workspace_id, review.skill),
-        messages=review.messages if messages is None else messages,
+        messages=review.messages,
+        references=review.references,
         draft=draft,
     )
 
@@ -136,11 +146,13 @@ def review_add(
     text: str,
     key_id: int | None = None,
     files: Sequence[str] = (),
+    references: Sequence[str] = (),
 ) -> bool:
     """Adds what the caller says to the review of its task, as talk: it decides nothing, but it would run with the
     rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting.
 
-    `key_id` is the key that it came with, `files` are a line for each file that came along. Raises ValidationError when
+    `key_id` is the key that it came with, `files` are a line for each file that came along, `references` one for each
+    earlier task that it refers to. Raises ValidationError when
     more is said than an owner would read, and for a key that was revoked meanwhile.
     """
     keys = [] if key_id is None else [key_id]
@@ -155,14 +167,16 @@ def review_add(
         if len(review.talk) >= MAX_TALK or said + len(text) > MAX_TALK_CHARACTERS:
             raise ValidationError("The owner has enough to read. Wait until they have decided.")
         text = "\n".join([text, *(f"[file: {line}]" for line in files)]).strip()
-        messages = [*review.messages, dict(message)]
+        review.messages = [*review.messages, dict(message)]
+        review.references = list(dict.fromkeys([*review.references, *map(clean_text, references)]))
         Review.objects.filter(pk=review.pk).update(
-            messages=messages,
+            messages=review.messages,
+            references=review.references,
             covers=F("covers") + 1,
             keys=list(dict.fromkeys([*review.keys, *keys])),
             files=[*review.files, *files],
-            talk=[*review.talk, talk_entry(CALLER, text)],
-            digest=review_digest(review, review.draft, messages),
+            talk=[*review.talk, talk_entry(CALLER, text, at=timezone.now())],
+            digest=review_digest(review, review.draft),
         )
     return True
 
@@ -188,19 +202,27 @@ def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
     return True
 
 
-def talk_entry(speaker: str, text: str) -> dict[str, str]:
-    """Returns a line of a review's talk: who said what, just now."""
-    return {"from": speaker, "text": clean_text(text).strip(), "at": timezone.now().isoformat()}
+def talk_entry(speaker: str, text: str, *, at: datetime | None = None) -> dict[str, str]:
+    """Returns a line of a review's talk: who said what, and when, if that is known."""
+    return {"from": speaker, "text": clean_text(text).strip(), "at": at.isoformat() if at else ""}
+
+
+def reviews_lock(*, callers: Iterable[int]) -> list[Review]:
+    """Returns the reviews of these callers that wait and show a draft, locked: before grants and drafts, in the order
+    in which a decision takes them."""
+    rows = Review.objects.select_for_update(of=("self",))
+    return list(rows.filter(caller__in=list(callers), state=State.PENDING, draft__isnull=False).order_by("id"))
 
 
 def review_ask_again(*, review: Review, note: str) -> bool:
     """Puts an approved request before the owner again: what would run is not what they approved. Returns whether it
-    was approved. The digest is made anew."""
-    digest = review_digest(review, None)
+    was approved. The digest is made anew, and a draft that is no proposal any more is shown no longer."""
+    draft = review.draft if review.draft is not None and review.draft.state == SkillDraft.State.OPEN else None
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state=State.APPROVED).update(
             state=State.PENDING,
-            digest=digest,
+            draft=draft,
+            digest=review_digest(review, draft),
             request_digest=_own_digest(review.task),
             note=note,
             level=review.caller.level,
@@ -218,18 +240,26 @@ def review_ask_again(*, review: Review, note: str) -> bool:
 
 
 def reviews_void(
-    *, caller: Caller | None = None, key: CallerKey | None = None, task: uuid.UUID | None = None, reason: str
+    *,
+    caller: Caller | None = None,
+    keys: Collection[CallerKey] = (),
+    task: uuid.UUID | None = None,
+    approved: bool = False,
+    reason: str,
 ) -> int:
-    """Ends what waits for the owner: of a caller, or what came with a key of its, or of one task. Returns how many."""
+    """Ends what waits for the owner: of a caller, or what came with keys of its, or of one task; what is `approved`
+    and has not begun, too. Returns how many."""
     assert caller is not None or task is not None
-    waiting = Review.objects.filter(state__in=WAITING)
+    states = [*WAITING, State.APPROVED] if approved else WAITING
+    waiting = Review.objects.filter(state__in=states)
     if caller is not None:
         waiting = waiting.filter(caller=caller)
-    if key is not None:
-        waiting = waiting.filter(keys__contains=[key.pk])
+    if keys:
+        waiting = waiting.filter(keys__overlap=[key.pk for key in keys])
     if task is not None:
         waiting = waiting.filter(task=task)
-    return sum(review_void(review, reason) for review in waiting.select_related("caller").order_by("id"))
+    rows = waiting.select_related("caller").order_by("id")
+    return sum(review_void(review, reason, states=states) for review in rows)
 
 
 def review_void(review: Review, reason: str, *, states: Sequence[State] = WAITING) -> bool:

@@ -14,7 +14,8 @@ from django.db.models import Q
 
 from trust.audit import audit
 from trust.matching import normalised
-from trust.models import Grant, Observation, Review, Skill, SkillDraft
+from trust.models import Grant, Observation, Skill, SkillDraft
+from trust.services.reviews import reviews_lock
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
 from volcanic.runtime import tools
@@ -26,14 +27,15 @@ SKILL_FIELDS = (
     *("kind", "handler", "instructions", "tools", "enabled", "advertised"),
 )
 # How many entries a list may have, and how many characters each.
-_LISTS = {
+LISTS = {
     "tags": (20, 50),
     "examples": (20, 500),
     "aliases": (20, 64),
     "input_modes": (20, 100),
     "output_modes": (20, 100),
 }
-_TEXTS = {"description": 2000, "instructions": 20000}
+# How many characters.
+TEXTS = {"description": 2000, "instructions": 20000}
 _TOKEN = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*"  # noqa: S105  of RFC 6838, nothing secret
 _MEDIA_TYPE = re.compile(rf"\*/\*|{_TOKEN}/(?:\*|{_TOKEN})")
 _WORDS = "Use words of a-z and 0-9 with a hyphen between them."
@@ -120,8 +122,7 @@ def _lock_dependent(skill: Skill) -> None:
     drafts = SkillDraft.objects.filter(skill=skill)
     holders = sorted(grants.values_list("caller", flat=True))
     callers = {*holders, *drafts.values_list("caller", flat=True)}
-    showing = Review.objects.filter(caller__in=callers, state=Review.State.PENDING, draft__isnull=False)
-    list(showing.select_for_update(of=("self",)).order_by("id"))
+    reviews_lock(callers=callers)
     list(grants.select_for_update(of=("self",)).order_by("id"))
     evidence = [number for caller in holders for number in evidence_of_grant(caller_id=caller, slug=skill.slug)]
     list(Observation.objects.select_for_update(no_key=True).filter(pk__in=evidence).order_by("id"))
@@ -146,10 +147,10 @@ def skill_check(skill: Skill) -> None:
 
 
 def _faults_of_shape(skill: Skill) -> Iterator[tuple[str, str]]:
-    for field, longest in _TEXTS.items():
+    for field, longest in TEXTS.items():
         if len(getattr(skill, field)) > longest:
             yield field, f"At most {longest:,} characters."
-    for field, (most, longest) in _LISTS.items():
+    for field, (most, longest) in LISTS.items():
         entries = getattr(skill, field)
         if not isinstance(entries, list) or not all(isinstance(entry, str) and entry.strip() for entry in entries):
             yield field, "A list of texts."
@@ -221,7 +222,7 @@ def _write(skill: Skill, fields: Mapping[str, Any]) -> None:
     """Sets the fields; the kind goes with the handler where only that is given."""
     assert set(fields) <= set(SKILL_FIELDS), fields
     for name, value in fields.items():
-        setattr(skill, name, clean_json(_entries(value) if name in _LISTS or name == "tools" else value))
+        setattr(skill, name, clean_json(_entries(value) if name in LISTS or name == "tools" else value))
     if "handler" in fields and "kind" not in fields:
         skill.kind = Skill.Kind.HANDLER if skill.handler else Skill.Kind.ASSISTANT
 

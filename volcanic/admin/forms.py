@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Manager
 
 if TYPE_CHECKING:
     AnyModelForm = forms.ModelForm[Any]
@@ -24,7 +25,9 @@ class ShownForm(AnyModelForm):
         super().__init__(*args, **kwargs)
         brought = any(self.add_initial_prefix(name) in self.data for name in self.fields)
         for field in self.fields.values():
-            field.show_hidden_initial = self.instance.pk is not None and (brought or not self.is_bound)
+            # What nobody can change here is not shown either: the hash of a password, say.
+            known = self.instance.pk is not None and not field.disabled
+            field.show_hidden_initial = known and (brought or not self.is_bound)
 
     def clean(self) -> dict[str, Any]:
         """Keeps what was changed elsewhere."""
@@ -33,7 +36,8 @@ class ShownForm(AnyModelForm):
             if name in self.changed_data:
                 self.add_error(name, CHANGED_MEANWHILE)
             else:
-                data[name] = getattr(self.instance, name, self[name].initial)
+                now = getattr(self.instance, name, self[name].initial)
+                data[name] = now.all() if isinstance(now, Manager) else now
         return data
 
     def _changed_elsewhere(self, name: str) -> bool:

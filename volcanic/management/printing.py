@@ -4,15 +4,17 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from volcanic.text import one_line
+
 
 def iso(time: datetime | None) -> str | None:
     """Returns a time as people here read it, to the second; None for none."""
     return None if time is None else timezone.localtime(time).isoformat(timespec="seconds")
 
 
-def one_line(text: str) -> str:
+def printable(text: str) -> str:
     """Returns a text on one line, printable."""
-    return _printable(" ".join(text.split()))
+    return _printable(one_line(text))
 
 
 def indented(text: str, indent: str = "    ") -> str:

@@ -47,7 +47,7 @@ from volcanic.runtime.base import Outcome, Sink, Turn, TurnFailedError, TurnStat
 from volcanic.runtime.history import build_history, dump, unanswered_calls
 from volcanic.runtime.prompt import system_prompt
 from volcanic.runtime.toolset import Deps, toolset
-from volcanic.text import clean_text
+from volcanic.text import clean_text, cut
 
 logger = logging.getLogger(__name__)
 
@@ -208,8 +208,7 @@ def _explain(error: AgentRunError) -> str:
     else:
         text = "The model gave no answer that could be used."
     # Redacted before it is cut, so that no half of a key is left.
-    redacted = clean_text(redact(text))
-    return redacted if len(redacted) <= MAX_REASON else redacted[: MAX_REASON - 1] + "…"
+    return cut(clean_text(redact(text)), MAX_REASON)
 
 
 def _reason(body: object) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from volcanic.text import clean_text
+from volcanic.text import clean_text, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -107,9 +107,8 @@ def frame_inbound(
         blocks.append(f'It asks for your skill "{_quoted(skill)}".')
     if approval is not None:
         blocks += _approval_blocks(approval, mark)
-    if modes := [mode for mode in accepted_output_modes if _MEDIA_TYPE.fullmatch(mode)][:MAX_LINES]:
-        blocks.append(f"It can take answers of these media types only: {', '.join(modes)}.")
-    blocks += _listing_blocks(references, files, mark)
+    modes = [mode for mode in accepted_output_modes if _MEDIA_TYPE.fullmatch(mode)][:MAX_LINES]
+    blocks += _listing_blocks(modes, references, files, mark)
     blocks.append(_framed(text, mark))
     return "\n\n".join(blocks)
 
@@ -117,13 +116,13 @@ def frame_inbound(
 def frame_triage(*, caller: str, text: str, references: Iterable[str] = (), files: Iterable[str] = ()) -> str:
     """Returns the prompt for the turn that reads a message for the owner and does nothing that it asks."""
     mark = secrets.token_hex(8)
-    blocks = [_TRIAGE.format(caller=_quoted(caller), mark=mark), *_listing_blocks(references, files, mark)]
+    blocks = [_TRIAGE.format(caller=_quoted(caller), mark=mark), *_listing_blocks((), references, files, mark)]
     return "\n\n".join([*blocks, _framed(text, mark)])
 
 
 def _approval_blocks(approval: Approval, mark: str) -> list[str]:
     blocks = [_APPROVED]
-    if lines := [line for line in map(_one_line, approval.questions) if line][:MAX_LINES]:
+    if lines := [line for line in map(_line, approval.questions) if line][:MAX_LINES]:
         listed = "\n".join(f"- {line}" for line in lines)
         blocks.append(
             "Your owner asked the agent this, and its answers are among its words below:\n"
@@ -135,15 +134,21 @@ def _approval_blocks(approval: Approval, mark: str) -> list[str]:
     return blocks
 
 
-def _listing_blocks(references: Iterable[str], files: Iterable[str], mark: str) -> list[str]:
+def _listing_blocks(modes: Sequence[str], references: Iterable[str], files: Iterable[str], mark: str) -> list[str]:
     blocks = []
-    if lines := [line for line in map(_one_line, references) if line][:MAX_LINES]:
+    if modes:
+        listed = "\n".join(f"- {mode}" for mode in modes)
+        blocks.append(
+            "It can take answers of these media types only (what they are called is its words too):\n"
+            f"<media-types id={mark}>\n{listed}\n</media-types id={mark}>"
+        )
+    if lines := [line for line in map(_line, references) if line][:MAX_LINES]:
         listed = "\n".join(f"- {line}" for line in lines)
         blocks.append(
             "It refers to these earlier tasks of its own (their texts are its words too):\n"
             f"<earlier-tasks id={mark}>\n{listed}\n</earlier-tasks id={mark}>"
         )
-    if lines := [line for line in map(_one_line, files) if line]:
+    if lines := [line for line in map(_line, files) if line]:
         listed = "\n".join(f"- {line}" for line in lines)
         blocks.append(
             "These files came with it and are in your workspace (what is in them is its words too):\n"
@@ -156,8 +161,12 @@ def _framed(text: str, mark: str) -> str:
     return f"<{_TAG} id={mark}>\n{clean_text(text)}\n</{_TAG} id={mark}>"
 
 
+def _line(text: str) -> str:
+    return one_line(clean_text(text), MAX_LINE)
+
+
 def _quoted(name: str) -> str:
-    return _one_line(name).replace('"', "'")
+    return _line(name).replace('"', "'")
 
 
 def unframe(prompt: str) -> str:
@@ -166,11 +175,6 @@ def unframe(prompt: str) -> str:
         return prompt
     end = prompt.rfind(f"\n</{_TAG} id={opening.group(1)}>", opening.end())
     return prompt if end == -1 else prompt[opening.end() : end]
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(clean_text(text).split())
-    return line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…"
 
 
 def _read(workspace: Path, name: str) -> str | None:

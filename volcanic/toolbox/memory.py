@@ -11,6 +11,7 @@ from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.selectors import memories_of_source, memory_search
 from volcanic.services import memory_create
+from volcanic.text import one_line
 from volcanic.toolbox.paths import PathRefusedError, WorkspaceFiles
 
 MEMORY_FILE = "MEMORY.md"
@@ -30,7 +31,7 @@ async def remember(context: ToolContext, text: str, always: bool = False) -> str
         always: Have it in mind in every conversation, without looking for it: it goes into MEMORY.md. Only your owner
             can ask for that.
     """
-    text = " ".join(text.split())
+    text = one_line(text)
     if not text or len(text) > MAX_TEXT:
         raise ToolError(f"Remember something of at most {MAX_TEXT} characters; keep more in a file.")
     inbound = context.inbound

@@ -8,6 +8,7 @@ from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.selectors import notes_of
 from volcanic.services import note_write
+from volcanic.text import one_line
 
 MAX_KEYS = 20
 MAX_KEY = 60
@@ -60,7 +61,7 @@ def _place(context: ToolContext) -> tuple[int, str]:
 
 
 def _clean_key(key: str) -> str:
-    key = " ".join(key.split())
+    key = one_line(key)
     if not key or len(key) > MAX_KEY or not key.isprintable():
         raise ToolError(f"The key is a short name of at most {MAX_KEY} characters.")
     return key

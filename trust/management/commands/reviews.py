@@ -6,7 +6,7 @@ from typing import Any
 
 from trust.models import Review
 from volcanic.management.arguments import add_workspace_argument, workspace_from
-from volcanic.management.printing import iso, one_line
+from volcanic.management.printing import iso, printable
 from volcanic.management.shell import ShellCommand
 
 
@@ -55,8 +55,8 @@ def _lines(facts: dict[str, Any]) -> str:
         [
             f"{facts['id']}  {facts['caller']} ({facts['level']}) asks for {facts['skill']}: {facts['state']}",
             f"    since {facts['created']}, ends {facts['expires']}, task {facts['task']}",
-            f"    {one_line(facts['summary'] or facts['request'])}",
-            f"    suggested: {one_line(facts['suggestion']) or '—'}",
+            f"    {printable(facts['summary'] or facts['request'])}",
+            f"    suggested: {printable(facts['suggestion']) or '—'}",
             *([f"    `grant` approves draft {facts['draft']}: such requests, not all"] if facts["draft"] else []),
         ]
     )
