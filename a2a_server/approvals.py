@@ -4,7 +4,7 @@ from django.db import transaction
 
 from a2a_server.models import TaskState
 from a2a_server.services import Claim, task_settle
-from trust.digests import run_digest
+from trust.digests import digest_of
 from trust.models import Level, Review, Skill
 from trust.services import WAITING, review_ask_again, review_void
 
@@ -33,14 +33,7 @@ def is_approved(claim: Claim, review: Review | None) -> bool:
 
 def problem(claim: Claim, review: Review, skill: Skill | None) -> str:
     """Returns why an approval no longer holds for what would run now, "" if it does."""
-    digest = run_digest(
-        caller_id=claim.caller_id,
-        task=claim.task_id,
-        skill=skill,
-        messages=review.messages,
-        references=review.references,
-    )
-    if digest != review.digest:
+    if digest_of(review, skill) != review.digest:
         return "What would be done is no longer what you approved."
     if claim.level.rank < Level(review.level).rank:
         return "The caller's level was lowered after you approved it."

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trust.models import CHAT, Skill, SkillDraft
+from trust.models import CHAT, Review, Skill, SkillDraft
 
 
 def run_digest(
@@ -28,6 +28,18 @@ def run_digest(
         facts = [skill.pk, skill.slug, skill.kind, skill.handler, told, tools, skill.enabled]
     shown = [] if draft is None else [[draft.pk, draft.version]]
     return _digest([caller_id, str(task), facts, list(messages), list(references), *shown])
+
+
+def digest_of(review: Review, skill: Skill | None, draft: SkillDraft | None = None) -> str:
+    """Returns the digest of what would run of a review with this skill, as it is now, shown with `draft`."""
+    return run_digest(
+        caller_id=review.caller_id,
+        task=review.task,
+        skill=skill,
+        messages=review.messages,
+        references=review.references,
+        draft=draft,
+    )
 
 
 def request_digest(message: Mapping[str, Any], metadata: Mapping[str, Any] | None, context_id: str) -> str:

@@ -9,12 +9,11 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from trust.services.skills import LISTS, TEXTS
 from trust.skill_forms import LinesField, as_before, tool_choices
 from trust.text_forms import TextField
 
 MAX_WORDS = 2000
-# As many, and as long, as a skill can have.
-_MOST_EXAMPLES, _MAX_EXAMPLE = 20, 500
 
 
 class VersionForm(forms.Form):
@@ -27,9 +26,9 @@ class DraftForm(VersionForm):
     """What a draft says, for the owner to word it otherwise. `initial` is what it says now."""
 
     name = forms.CharField(max_length=100, widget=UnfoldAdminTextInputWidget)
-    description = TextField(max_length=2000, widget=UnfoldAdminTextareaWidget({"rows": 3}))
+    description = TextField(max_length=TEXTS["description"], widget=UnfoldAdminTextareaWidget({"rows": 3}))
     instructions = TextField(
-        max_length=20_000,
+        max_length=TEXTS["instructions"],
         widget=UnfoldAdminTextareaWidget({"rows": 10}),
         help_text="What the assistant is told when it works on such a request.",
     )
@@ -39,7 +38,8 @@ class DraftForm(VersionForm):
         help_text="With nothing chosen it has no tools.",
     )
     examples = LinesField(
-        help_text="Requests that ask for it, one a line. One that is like none of them is put before you."
+        help_text="What it covers, one a line: a request says the same as one of them, but for a day or a time of day "
+        "where three of them have different ones. Any other is put before you."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -49,8 +49,9 @@ class DraftForm(VersionForm):
     def clean_examples(self) -> list[str]:
         """Returns the examples; a skill takes no more of them, and none that is longer."""
         examples = as_before(self.cleaned_data["examples"], self.initial.get("examples"))
-        if len(examples) > _MOST_EXAMPLES or any(len(example) > _MAX_EXAMPLE for example in examples):
-            raise forms.ValidationError(f"At most {_MOST_EXAMPLES} entries of {_MAX_EXAMPLE} characters each.")
+        most, longest = LISTS["examples"]
+        if len(examples) > most or any(len(example) > longest for example in examples):
+            raise forms.ValidationError(f"At most {most} entries of {longest} characters each.")
         return examples
 
 

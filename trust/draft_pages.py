@@ -3,16 +3,19 @@
 Everything that a caller wrote stays text: the templates escape it, and addresses in it are no links.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from trust.draft_forms import DraftForm, RejectForm
-from trust.learning.drafts import hindrance, holders_besides
-from trust.learning.matching import limits
+from trust.learning.drafts import examples_of, hindrance, holders_besides
+from trust.learning.matching import covers
 from trust.learning.services import DECIDED_OTHERWISE, EDITABLE
+from trust.learning.writing import promise
 from trust.models import Observation, SkillDraft
+from trust.selectors import evidence_of
 from trust.skill_forms import tool_choices
 from volcanic.admin.base import moment
 from volcanic.text import cut
@@ -31,10 +34,8 @@ SHORT, LATEST = 300, 5
 _UNSENT = "draft_unsent"
 
 
-def draft_card(draft: SkillDraft) -> dict[str, Any]:
-    """Returns what a card within a review shows of the draft that would cover it."""
-    addresses, amounts = limits(draft.examples)
-    evidence = evidence_of(draft)
+def draft_card(draft: SkillDraft, evidence: Sequence[Observation]) -> dict[str, Any]:
+    """Returns what a card within a review shows of the draft that would cover it, which rests on `evidence`."""
     short = cut(draft.instructions, SHORT)
     return {
         "draft": draft,
@@ -47,10 +48,14 @@ def draft_card(draft: SkillDraft) -> dict[str, Any]:
         "earlier": len(evidence[:-LATEST]),
         "others": ", ".join(holders_besides(draft)),
         "problem": hindrance(draft),
-        "addresses": addresses,
-        "amounts": amounts,
+        "covers": _covers(draft),
         "tried": tried(draft),
     }
+
+
+def _covers(draft: SkillDraft) -> dict[str, Any]:
+    examples = examples_of(draft)
+    return {"promise": promise(examples), "fixed": covers(examples).fixed}
 
 
 def did(draft: SkillDraft) -> str:
@@ -71,7 +76,6 @@ def tried(draft: SkillDraft) -> dict[str, str]:
 def draft_shown(draft: SkillDraft, *, unsent: QueryDict | None = None) -> dict[str, Any]:
     """Returns what a draft's own page shows. `unsent` are edits that could not be saved."""
     labels = dict(tool_choices())
-    addresses, amounts = limits(draft.examples)
     words = {name: getattr(draft, name) for name in EDITABLE}
     return {
         "draft": draft,
@@ -81,10 +85,9 @@ def draft_shown(draft: SkillDraft, *, unsent: QueryDict | None = None) -> dict[s
         "problem": hindrance(draft),
         "state_label": STATE_LABELS.get(draft.state),
         "did": did(draft),
-        "evidence": [_evidence_row(one) for one in evidence_of(draft)],
+        "evidence": [_evidence_row(one) for one in evidence_of([draft])],
         "tools": [labels.get(name, str(name)) for name in draft.tools],
-        "addresses": addresses,
-        "amounts": amounts,
+        "covers": _covers(draft),
         "tried": tried(draft),
         "learned": moment(draft.created_at),
         "decided": moment(draft.decided_at),
@@ -93,11 +96,6 @@ def draft_shown(draft: SkillDraft, *, unsent: QueryDict | None = None) -> dict[s
         "reject_form": RejectForm(auto_id="reject-%s"),
         "editing": unsent is not None,
     }
-
-
-def evidence_of(draft: SkillDraft) -> list[Observation]:
-    """Returns the decisions that a draft rests on, as far as they are kept, the oldest first."""
-    return list(Observation.objects.filter(caller_id=draft.caller_id, pk__in=draft.evidence).order_by("id"))
 
 
 def _evidence_row(one: Observation) -> dict[str, Any]:

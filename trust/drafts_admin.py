@@ -93,7 +93,7 @@ class SkillDraftAdmin(OwnedAdmin):
         def approve() -> str:
             skill = draft_approve(draft=draft, version=form.cleaned_data["version"])
             self.log_change(request, draft, "Approved.")
-            return f"From now on such requests of {draft.caller.name} are handled, by the skill {skill.name}."
+            return f"From now on what it covers is done for {draft.caller.name}, by the skill {skill.name}."
 
         return self._answer(request, draft, approve)
 

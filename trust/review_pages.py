@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q
 from django.http import HttpRequest
 
-from trust.digests import run_digest
+from trust.digests import digest_of
 from trust.draft_pages import draft_card
 from trust.models import CHAT, Observation, Review, Skill, SkillDraft
 from trust.review_forms import DecisionForm
@@ -52,7 +52,7 @@ def choices(review: Review) -> list[Choice]:
     caller, skill = review.caller.name, review.skill
     lasting = review.offers_grant or review.draft is not None
     grant = "Approve, and handle this from now on" if lasting else "Approve and grant"
-    what = f"may use {skill}" if review.draft is None else "has such requests done by the proposed skill"
+    what = f"may use {skill}" if review.draft is None else "has what the draft covers done"
     every = [
         Choice(
             value=Decision.APPROVE,
@@ -163,15 +163,7 @@ def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
 
 def _changed(review: Review, skill: Skill | None) -> bool:
     """Tells whether the skill is another than when the review's digest was made: an approval would not hold."""
-    now = run_digest(
-        caller_id=review.caller_id,
-        task=review.task,
-        skill=skill,
-        messages=review.messages,
-        references=review.references,
-        draft=review.draft,
-    )
-    return review.state == Review.State.PENDING and now != review.digest
+    return review.state == Review.State.PENDING and digest_of(review, skill, review.draft) != review.digest
 
 
 def _tools(names: list[str] | None) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 # U+0000, which jsonb refuses, and lone surrogates, which are no text at all. A JSON parser has already joined pairs.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+# What begins or ends a quotation, but for marks that are apostrophes too.
+_QUOTATION_MARKS = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\u301d\u301e\u301f\uff02]')
 
 
 def clean_text(text: str) -> str:
@@ -22,6 +24,12 @@ def one_line(text: str, most: int | None = None) -> str:
     """Returns `text` on one line; of at most `most` characters where that is given, as `cut` does."""
     line = " ".join(text.split())
     return line if most is None else cut(line, most)
+
+
+def quoted(text: str, most: int | None = None) -> str:
+    """Returns another's words as a quotation that they can't end: on one line, of at most `most` characters as `cut`
+    does, with an apostrophe for each quotation mark in them."""
+    return f"“{_QUOTATION_MARKS.sub(chr(39), one_line(text, most))}”"
 
 
 def clean_json(value: Any) -> Any:

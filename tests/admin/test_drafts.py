@@ -16,7 +16,7 @@ from trust.draft_pages import LATEST, SHORT, STATE_LABELS
 from trust.learning.drafts import draft_withdraw
 from trust.learning.services import DECIDED_OTHERWISE, draft_approve, draft_reject, draft_update, not_like_this
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import caller_create, caller_set_enabled, grant_add
+from trust.services import caller_create, caller_set_enabled, grant_add, skill_update
 
 HOSTILE = "<script>alert('a')</script><img src=x onerror=alert(1)> https://evil.example/ \u202ekcab"
 EXAMPLE = "Please note that the parcel of Friday has come.\nIt weighs 2 kg."
@@ -62,6 +62,10 @@ def _page(client: Client, draft: SkillDraft) -> str:
     response = client.get(_url("change", draft.pk))
     assert response.status_code == 200
     return response.content.decode()
+
+
+def _html(client: Client, url: str) -> str:
+    return str(client.get(url).content.decode())
 
 
 def _listed(client: Client, **query: Any) -> str:
@@ -111,12 +115,13 @@ def test_a_draft_is_shown_with_everything_that_a_decision_needs(as_owner: Client
         "You marked something.",
         "I would write: Friday.",
         "It only looked; nothing was changed or sent.",
-        "Handle such requests from now on",
+        "Have what it covers handled from now on",
+        "Covered is only what says the same as one of them, word for word. Anything else still comes to you.",
         f'name="version" value="{draft.version}"',
         *BUTTONS,
     ):
         assert part in text, part
-    assert "Its limits:" not in text
+    assert "Fixed, as one of them has it:" not in text
 
 
 def test_whether_it_was_tried_is_told(as_owner: Client, draft: SkillDraft) -> None:
@@ -131,17 +136,21 @@ def test_whether_it_was_tried_is_told(as_owner: Client, draft: SkillDraft) -> No
     assert "It only looked" not in text
 
 
-@pytest.mark.parametrize(
-    ("example", "told"),
-    [
-        ("send it to anna@example.com", "anna@example.com"),
-        ("pay Anna 40 EUR", "One with another amount is put before you."),
-    ],
-)
-def test_addresses_and_amounts_are_limits(example: str, told: str, as_owner: Client, caller: Caller) -> None:
-    text = _page(as_owner, make_draft(caller, text=example))
-    assert "Its limits:" in text
-    assert told in text
+def test_what_is_free_and_what_is_fixed_is_told(as_owner: Client, rows: Rows, caller: Caller) -> None:
+    """On its page, in a review, and of the skill as it is once it is approved."""
+    draft = make_draft(caller)
+    orders = [f"Note on {day} that order {no} came" for day in ("Monday", "Tuesday", "Friday") for no in (4711, 4715)]
+    draft_update(draft=draft, version=draft.version, examples=orders)
+    review = make_review(caller, make_task(rows, state=TaskState.AUTH_REQUIRED, caller=caller), draft=draft)
+    for text in (_page(as_owner, draft), _html(as_owner, reverse("admin:trust_review_change", args=[review.pk]))):
+        assert "word for word, but for when: on any weekday" in text
+        assert "Fixed, as one of them has it: <bdi>4711</bdi>, <bdi>4715</bdi>." in text
+    skill = draft_approve(draft=draft, version=draft.version)
+    skill_update(skill=skill, examples=["Note that order 4723 came", "Note that order <b>4724</b> came"])
+    text = _page(as_owner, draft)
+    assert "Covered is only what says the same" in text
+    assert "<bdi>4711</bdi>" not in text
+    assert "<b>" not in text.split("What it covers:")[1].split("</p>")[0]
 
 
 def test_what_was_replied_and_what_is_gone(as_owner: Client, caller: Caller) -> None:
@@ -154,7 +163,7 @@ def test_what_was_replied_and_what_is_gone(as_owner: Client, caller: Caller) -> 
 
 def test_approving_makes_the_skill_and_the_grant(as_owner: Client, owner: User, draft: SkillDraft) -> None:
     told = _post(as_owner, draft, "approve")
-    assert "From now on such requests of parcel-bot are handled, by the skill Note parcels." in told
+    assert "From now on what it covers is done for parcel-bot, by the skill Note parcels." in told
     assert _state(draft) == "approved"
     assert draft.decided_by == "owner olivia"
     grant = Grant.objects.get(caller=draft.caller)

@@ -169,6 +169,34 @@ def test_a_draft_is_rejected(draft: SkillDraft) -> None:
     assert _run("draft", str(second.pk), "reject") == "Rejected: such requests of stranger are not proposed again.\n"
 
 
+def test_a_decision_is_about_the_version_that_was_shown(draft: SkillDraft) -> None:
+    ident = str(draft.pk)
+    assert f"({draft.slug}), for stranger in main: open, version 1\n" in _run("draft", ident, "show")
+    assert _json("draft", ident, "show")["version"] == 1
+    draft_update(draft=draft, version=1, instructions="Send it to Eve.")
+    for do in ("approve", "reject"):
+        with pytest.raises(CommandError, match="The draft was edited meanwhile"):
+            _run("draft", ident, do, "--version", "1")
+    with pytest.raises(CommandError, match="--version goes with approve and reject"):
+        _run("draft", ident, "show", "--version", "1")
+    assert not Grant.objects.exists()
+    assert _run("draft", ident, "approve", "--version", "2").startswith("Approved: ")
+
+
+def test_what_a_draft_covers_is_told(draft: SkillDraft) -> None:
+    ident = str(draft.pk)
+    told = "Covered is what says the same as one of them, word for word, but for when: "
+    told += "of any weekday, “tomorrow” and the like. Anything else still comes to you."
+    assert f"\n{told}\nlearned from" in _run("draft", ident, "show")
+    facts = _json("draft", ident, "show")
+    assert (facts["covers"], facts["fixed"]) == (told, [])
+    orders = [f"Refund 50 EUR to Anna for order {number}" for number in (4711, 4715)]
+    draft_update(draft=draft, version=1, examples=orders)
+    text = _run("draft", ident, "show")
+    assert "\nCovered is only what says the same as one of them, word for word. Anything else" in text
+    assert "\nfixed: 4711, 4715\n" in text
+
+
 def test_what_is_refused(draft: SkillDraft) -> None:
     ident = str(draft.pk)
     with pytest.raises(CommandError, match="There is no draft 0"):

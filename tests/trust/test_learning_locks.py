@@ -150,6 +150,12 @@ def test_deleting_a_skill_waits_for_a_draft_that_becomes_it(scene: Scene) -> Non
     assert not Skill.objects.filter(pk=skill.pk).exists()
 
 
+def test_revoking_and_granting(scene: Scene) -> None:
+    """Both take reviews before grants."""
+    revoked, review = between(scene.holds_review, scene.revoke, scene.grant)
+    assert (revoked, review.state) == (True, Review.State.APPROVED)
+
+
 def test_approving_and_revoking(scene: Scene) -> None:
     """The grant is revoked, and then the draft is withdrawn: an approval takes them in the same order."""
     refused, revoked = between(scene.holds_grant, scene.approve, scene.revoke)

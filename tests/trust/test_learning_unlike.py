@@ -1,7 +1,7 @@
 """Which tasks “not like this” is said of, and to what effect."""
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,15 +11,19 @@ from a2a_server.cards import LEARNED, extended_card, public_card
 from a2a_server.models import Task, TaskState
 from a2a_server.unlike import granted_skill, task_unlike, unlike_told
 from tests.conftest import Keyed
-from tests.trust.learned import PARCEL, drafted, thrice, waiting
-from trust.learning.services import caller_learn, draft_approve
-from trust.models import CHAT, Caller, Grant, Observation, Skill, SkillDraft
+from tests.trust.learned import PARCEL, drafted, learner, thrice, waiting
+from trust.errors import ReviewChangedError
+from trust.learning.services import caller_learn, draft_approve, not_like_this, observations_reverse
+from trust.learning.writing import NOT_LIKE_THIS
+from trust.models import CHAT, AuditEntry, Caller, Grant, Level, Observation, Skill, SkillDraft
 from trust.selectors import AuthenticatedCaller
-from trust.services import grant_add, grant_revoke, skill_delete
+from trust.services import caller_set_level, grant_add, grant_revoke, review_decide, skill_delete, skill_update
 from trust.toolbox import _listed
+from volcanic.acting import acting_as
 from volcanic.models import Session, Turn
 from volcanic.origins import task_origin
 
+Decision = Observation.Decision
 State = SkillDraft.State
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker_is_away")]
@@ -118,6 +122,122 @@ def test_the_words_come_into_the_next_draft_when_there_is_none(stranger: Keyed) 
     thrice(caller)
     (draft,) = caller_learn(caller=caller)
     assert "Not like this, said your owner of what was done: Append, don't replace." in draft.instructions
+
+
+# What it does to the caller's level, the grant and the draft.
+
+
+def level_of(caller: Caller) -> Level:
+    return Level(Caller.objects.get(pk=caller.pk).level)
+
+
+def unlike(caller: Caller, slug: str, text: str = "Never on a Sunday.", ran_at: datetime | None = None) -> bool:
+    request = PARCEL.format("Sunday")
+    with acting_as("owner olivia"):
+        return not_like_this(caller=caller, slug=slug, task=uuid.uuid4(), request=request, text=text, ran_at=ran_at)
+
+
+def test_not_like_this_of_a_caller_at_act(friend: Keyed) -> None:
+    """It falls to Propose for that skill; what else it was granted it goes on doing."""
+    skill = draft_approve(draft=drafted(friend.caller), version=1)
+    learner(friend.caller, Level.ACT)
+    assert unlike(friend.caller, skill.slug)
+    assert level_of(friend.caller) is Level.PROPOSE
+    (grant,) = friend.caller.grants.select_related("skill")
+    assert (grant.skill.slug, grant.level) == (CHAT, Level.ACT)
+    told = AuditEntry.objects.filter(caller_id=friend.caller.pk, actor="owner olivia").order_by("id")
+    assert [(row.action, row.subject) for row in told if row.action != "review.unlike"] == [
+        ("grant.revoked", f"{skill.slug} (act)"),
+        ("grant.level", "chat: own → act"),
+        ("caller.level", "act → propose"),
+        ("draft.reopened", skill.slug),
+    ]
+    seen = Observation.objects.get(decision=Decision.UNLIKE)
+    assert (seen.skill, seen.edits) == (skill.slug, "Never on a Sunday.")
+
+
+@pytest.mark.parametrize("level", [Level.OBSERVE, Level.LEARN, Level.PROPOSE])
+def test_not_like_this_raises_nobody(stranger: Keyed, level: Level) -> None:
+    skill = draft_approve(draft=drafted(stranger.caller), version=1)
+    with acting_as("owner olivia"):
+        caller_set_level(caller=stranger.caller, level=level)
+    assert unlike(stranger.caller, skill.slug)
+    assert level_of(stranger.caller) is level
+    assert not Grant.objects.filter(caller=stranger.caller).exists()
+
+
+def test_words_are_added_to_an_open_draft(stranger: Keyed) -> None:
+    """What shows the draft without them counts no longer."""
+    skill = approved(stranger.caller)
+    assert unlike(stranger.caller, skill.slug)
+    draft = SkillDraft.objects.get()
+    review = waiting(stranger.caller, draft)
+    assert not unlike(stranger.caller, skill.slug, "Nor\nat night.")
+    assert not unlike(stranger.caller, skill.slug, "")
+    draft.refresh_from_db()
+    assert (draft.state, draft.version, draft.previewed_at) == ("open", 3, None)
+    lines = [f"{NOT_LIKE_THIS} {words}" for words in ("Nor at night.", "Never on a Sunday.")]
+    assert draft.instructions.splitlines()[:2] == lines
+    with pytest.raises(ReviewChangedError):
+        review_decide(review_id=review.pk, decision=Decision.GRANT, digest=review.digest)
+
+
+def test_words_do_not_grow_without_limit(stranger: Keyed) -> None:
+    """The latest are kept, in short: the draft can be approved again, however often something was not as wanted."""
+    skill = approved(stranger.caller)
+    own = "My own words. " * 1300
+    assert skill_update(skill=skill, instructions=own[:18_000])
+    for number in range(15):
+        unlike(stranger.caller, skill.slug, f"No. {number}, " + "never do that again. " * 90)
+    draft = SkillDraft.objects.get()
+    told = [line for line in draft.instructions.splitlines() if line.startswith(NOT_LIKE_THIS)]
+    assert [line.removeprefix(NOT_LIKE_THIS)[:9] for line in told] == [" No. 14, ", " No. 13, ", " No. 12, "]
+    assert all(len(line) < 600 for line in told)
+    assert draft.instructions.endswith(own[:18_000].rstrip())
+    assert draft_approve(draft=draft, version=draft.version) == skill
+    # All of them are kept where decisions are.
+    assert Observation.objects.filter(decision=Decision.UNLIKE, edits__contains="again. never").count() == 15
+
+
+def test_what_rests_on_decisions_that_were_taken_back_is_not_reopened(stranger: Keyed) -> None:
+    draft = drafted(stranger.caller)
+    skill = draft_approve(draft=draft, version=1)
+    review = waiting(stranger.caller, draft)
+    observations_reverse(ids=draft.evidence)
+    draft.refresh_from_db()
+    assert draft.state == State.APPROVED  # the grant stands
+    assert unlike(stranger.caller, skill.slug)
+    draft.refresh_from_db()
+    review.refresh_from_db()
+    assert (draft.state, draft.decision_text, review.draft) == (
+        State.WITHDRAWN,
+        "A decision that it rested on was taken back.",
+        None,
+    )
+    assert caller_learn(caller=stranger.caller) == []
+
+
+def test_a_reopened_draft_is_the_skill_as_the_owner_has_it_now(stranger: Keyed) -> None:
+    """And a review that showed the draft before doesn't grant it as it is now."""
+    draft = drafted(stranger.caller)
+    review = waiting(stranger.caller, draft)
+    skill = draft_approve(draft=draft, version=1)
+    skill_update(skill=skill, instructions="My own words.", tools=[])
+    assert unlike(stranger.caller, skill.slug, "")
+    draft.refresh_from_db()
+    assert (draft.instructions, draft.tools, draft.version) == ("My own words.", [], 2)
+    with pytest.raises(ReviewChangedError, match="changed since"):
+        review_decide(review_id=review.pk, decision=Decision.GRANT, digest=review.digest)
+    again = draft_approve(draft=draft, version=2)
+    assert (again.pk, again.instructions) == (skill.pk, "My own words.")
+    assert Grant.objects.get(caller=stranger.caller).level == Level.ACT
+
+
+def test_not_like_this_of_plain_chat(friend: Keyed) -> None:
+    learner(friend.caller, Level.ACT)
+    grant_add(caller=friend.caller, slug="query-availability")
+    assert unlike(friend.caller, CHAT)
+    assert [(grant.skill.slug, grant.level) for grant in friend.caller.grants.all()] == [("query-availability", "act")]
 
 
 # What other callers see of what was learned from one.

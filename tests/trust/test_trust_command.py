@@ -68,9 +68,9 @@ def test_it_changes_a_caller_as_the_user_at_the_shell(friend: Keyed) -> None:
     actor = f"shell {pwd.getpwuid(os.getuid()).pw_name}"
     done = [(one["actor"], one["action"], one["subject"], one["reason"]) for one in facts["history"]]
     assert done[:4] == [
-        (actor, "grant.revoked", "chat", "A quiet week."),
         (actor, "grant.added", "query-availability", "A quiet week."),
         (actor, "grant.added", "notify-user", "A quiet week."),
+        (actor, "grant.revoked", "chat", "A quiet week."),
         (actor, "caller.level", "act → learn", "A quiet week."),
     ]
     assert current().name == "system"

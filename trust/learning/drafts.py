@@ -13,14 +13,16 @@ from django.utils import timezone
 
 from trust.audit import audit
 from trust.errors import DraftDecidedError
+from trust.learning.writing import with_words
 from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
 from trust.services.callers import grant_add
 from trust.services.reviews import review_digest
-from trust.services.skills import skill_check, skill_create, skill_update
+from trust.services.skills import TEXTS, skill_check, skill_create, skill_update
 from volcanic import acting
+from volcanic.celery import publish
 from volcanic.models import Notification
 from volcanic.services import notification_create, notifications_settle_of
-from volcanic.text import clean_json, clean_text
+from volcanic.text import clean_json, clean_text, quoted
 
 State = SkillDraft.State
 EDITABLE = ("name", "description", "instructions", "tools", "examples")
@@ -32,12 +34,20 @@ def origin_of(draft: SkillDraft) -> str:
     return f"draft:{draft.pk}"
 
 
+def examples_of(draft: SkillDraft) -> list[str]:
+    """Returns what requests are compared with: of an approved draft its skill's examples, as the owner has them now."""
+    examples: list[str] = draft.examples
+    if draft.state == State.APPROVED and draft.skill is not None:
+        examples = draft.skill.examples
+    return examples
+
+
 def draft_announce(draft: SkillDraft, text: str) -> None:
     """Tells the owner of a draft, and has it tried, once it is there."""
     notification_create(
         workspace_id=draft.caller.workspace_id,
         session_id=None,
-        text=f"{text} Suggested action: look at the draft “{draft.name}”.",
+        text=f"{text} Suggested action: look at the draft {quoted(draft.name)}.",
         origin=origin_of(draft),
         caller=draft.caller.name,
         kind=Notification.Kind.DRAFT,
@@ -46,8 +56,7 @@ def draft_announce(draft: SkillDraft, text: str) -> None:
 
 
 def _have_previewed(draft_id: int) -> None:
-    from trust.tasks import preview
-    from volcanic.celery import publish
+    from trust.tasks import preview  # it calls what is here
 
     publish(preview, draft_id)
 
@@ -172,7 +181,7 @@ def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
         skill = draft.skill
         skill_update(skill=skill, **fields)
     audit("draft.approved", caller=draft.caller, subject=draft.slug, reason=told)
-    grant_add(caller=draft.caller, slug=skill.slug, level=Level.ACT, reason=f"Approved the draft “{draft.name}”.")
+    grant_add(caller=draft.caller, slug=skill.slug, level=Level.ACT, reason=f"Approved the draft {quoted(draft.name)}.")
     _settle(draft)
     return skill
 
@@ -269,7 +278,7 @@ def draft_reopen(*, draft: SkillDraft, text: str) -> None:
     reviews = reviews_showing(draft)
     skill = draft.skill
     assert skill is not None
-    SkillDraft.objects.filter(pk=draft.pk, state=State.APPROVED).update(
+    reopened = SkillDraft.objects.filter(pk=draft.pk, state=State.APPROVED).update(
         **_ANEW,
         state=State.OPEN,
         name=skill.name,
@@ -282,6 +291,8 @@ def draft_reopen(*, draft: SkillDraft, text: str) -> None:
         decided_by="",
         decision_text="",
     )
+    if not reopened:
+        return
     draft.refresh_from_db()
     audit("draft.reopened", caller=draft.caller, subject=draft.slug, reason=text)
     _shown_anew(draft, reviews)
@@ -302,4 +313,4 @@ def draft_add_words(*, draft: SkillDraft, text: str) -> None:
 
 
 def _with_words(instructions: str, text: str) -> str:
-    return f"Not like this, said your owner of what was done: {text}\n{instructions}" if text else instructions
+    return with_words(instructions, text, TEXTS["instructions"])

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from trust.learning.drafts import origin_of
 from trust.models import SkillDraft
 from volcanic.loop import run_on_loop
 from volcanic.origins import caller_scope
@@ -59,7 +60,7 @@ def _turn(draft: SkillDraft) -> Turn:
     text = draft.examples[0]
     return Turn(
         session_id=0,
-        origin=f"draft:{draft.pk}",
+        origin=origin_of(draft),
         workspace=caller.workspace.path,
         prompt=frame_inbound(caller=caller.name, text=text, skill=draft.slug),
         text=text,

@@ -24,18 +24,21 @@ from trust.learning.drafts import (
     draft_reopen,
     draft_update,
     draft_withdraw,
+    examples_of,
     free_slug,
     rests_on_reversed,
 )
 from trust.learning.likeness import alike
+from trust.learning.matching import fits
 from trust.learning.observed import ENOUGH, alike_groups, decided_alike, observations_of
-from trust.learning.writing import Text, write
-from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, SkillDraft
+from trust.learning.writing import Text, promise, write
+from trust.models import AuditEntry, Caller, Grant, Level, Observation, SkillDraft
 from trust.services.callers import caller_set_level, grant_revoke
+from trust.services.reviews import reviews_lock
 from volcanic import acting
 from volcanic.runtime.base import Writer
 from volcanic.runtime.current import writer as current_writer
-from volcanic.text import clean_text, one_line
+from volcanic.text import clean_text, quoted
 
 __all__ = [
     "DECIDED_OTHERWISE",
@@ -74,10 +77,11 @@ def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillD
     writer = writer or current_writer()
     made = []
     for group in alike_groups(observations, writer):
-        if _is_known(caller, group):
+        new = _not_known(caller, group)
+        if not new:
             continue
-        text = write(group, writer, _complaints(observations, [one.request for one in group]))
-        if (draft := _draft_create(caller, group, text)) is not None:
+        text = write(new, writer, _complaints(observations, [one.request for one in new]))
+        if (draft := _draft_create(caller, new, text)) is not None:
             made.append(draft)
     _go_to_propose(caller)
     Caller.objects.filter(pk=caller.pk, learned_up_to__lt=newest).update(learned_up_to=newest)
@@ -99,6 +103,8 @@ def _decided_otherwise(draft: SkillDraft, observations: Sequence[Observation]) -
     neither = (Decision.ASK, Decision.UNLIKE)
     learned = max(draft.evidence, default=0)
     since = {one.task: one for one in observations if one.pk > learned and one.decision not in neither}
+    if len(since) < ENOUGH:
+        return False
     known = _requests_of([draft])
     latest = [
         one
@@ -150,15 +156,28 @@ def _go_to_propose(caller: Caller) -> None:
         _climb(caller, Level.LEARN, Level.PROPOSE, f"There is a draft: {draft.name}")
 
 
-def _is_known(caller: Caller, group: Sequence[Observation]) -> bool:
-    """Tells whether a draft was made of such requests, or of one of these, already: whatever became of it, it is not
-    proposed again for the same reason. A withdrawn one rested on what no longer counts, and is none."""
-    drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0])).exclude(state=State.WITHDRAWN)
-    known = list(drafts)
+def _not_known(caller: Caller, group: Sequence[Observation]) -> list[Observation]:
+    """Returns those of a group that a draft is to be made of, none where one was made of such requests already.
+
+    One that is open or rejected is known by what is like it: it is not proposed again for the same reason. Of one that
+    was approved only those are known that its skill does: the others still come to the owner. A withdrawn one rested on
+    what no longer counts, and is none.
+    """
+    drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0])).select_related("skill")
+    known = list(drafts.filter(state__in=[State.OPEN, State.REJECTED]))
     numbers = {one.pk for one in group}
     if any(numbers & set(draft.evidence) for draft in known):
-        return True
-    return any(alike(request, one.request) for request in _requests_of(known) for one in group)
+        return []
+    if any(alike(request, one.request) for request in _requests_of(known) for one in group):
+        return []
+    for draft in drafts.filter(state=State.APPROVED):
+        examples = examples_of(draft)
+        group = [one for one in group if one.pk not in draft.evidence and not fits(one.request, examples)]
+        # Of two skills that fit a request none is used: what is done by now would not be done any more.
+        asked = [one.request for one in group]
+        if any(fits(example, asked) for example in examples):
+            return []
+    return list(group) if len(group) >= ENOUGH else []
 
 
 def _requests_of(drafts: Iterable[SkillDraft]) -> list[str]:
@@ -184,7 +203,7 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
     # Whoever takes one of them back waits, and finds the draft.
     evidence = Observation.objects.select_for_update(no_key=True).filter(pk__in=[one.pk for one in group])
     standing = list(evidence.filter(reversed_at=None).order_by("id"))
-    if _is_known(caller, group) or len(standing) < len(group):
+    if len(_not_known(caller, group)) < len(group) or len(standing) < len(group):
         return None
     draft = SkillDraft.objects.create(
         caller=caller,
@@ -200,8 +219,8 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
     )
     audit("draft.proposed", caller=caller, subject=draft.slug, reason=f"{len(group)} requests decided alike.")
     did = "replied to" if draft.decision == Decision.REPLY else "approved"
-    example = one_line(draft.examples[0], 120)
-    draft_announce(draft, f"You {did} {len(group)} requests like “{example}”. Handle this from now on?")
+    asked = f"You {did} {len(group)} requests like {quoted(draft.examples[0], 120)}."
+    draft_announce(draft, f"{asked} {promise(draft.examples)} Handle this from now on?")
     return draft
 
 
@@ -257,8 +276,7 @@ def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
     """Takes decisions back, as far as learning goes: nothing is learned from them, and drafts that rest on them and on
     which nothing is granted are withdrawn. Returns how many this call took back."""
     callers = set(Observation.objects.filter(pk__in=ids).values_list("caller_id", flat=True))
-    showing = Review.objects.filter(caller__in=callers, state=Review.State.PENDING, draft__isnull=False)
-    reviews = list(showing.select_for_update(of=("self",)).order_by("id"))
+    reviews = reviews_lock(callers=callers)
     rows = Observation.objects.select_for_update(no_key=True, of=("self",)).select_related("caller")
     decided = list(rows.filter(pk__in=ids).order_by("id"))
     standing = [one for one in decided if one.reversed_at is None]

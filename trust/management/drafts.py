@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from trust.draft_pages import evidence_of
+from trust.learning.drafts import examples_of
+from trust.learning.matching import covers
+from trust.learning.writing import promise
 from trust.models import SkillDraft
-from volcanic.management.printing import indented, iso, one_line
+from trust.selectors import evidence_of
+from volcanic.management.printing import indented, iso, printable
 
 
 def listed(draft: SkillDraft) -> dict[str, Any]:
@@ -25,9 +28,9 @@ def lines(facts: dict[str, Any]) -> str:
     """Returns a draft in a list, in a few lines. What callers wrote keeps to its line."""
     return "\n".join(
         [
-            f"{facts['id']}  {facts['caller']}: {one_line(facts['name'])} ({facts['slug']})",
+            f"{facts['id']}  {facts['caller']}: {printable(facts['name'])} ({facts['slug']})",
             f"    {facts['evidence']} requests, decision {facts['decision']}, written by {facts['source']}",
-            f"    tried: {one_line(facts['preview']) or '—'}",
+            f"    tried: {printable(facts['preview']) or '—'}",
         ]
     )
 
@@ -36,7 +39,7 @@ def told(draft: SkillDraft) -> dict[str, Any]:
     """Returns everything about a draft, with the decisions that it rests on."""
     evidence = [
         {"id": one.pk, "at": iso(one.created_at), "request": one.request, "words": one.reply or one.edits}
-        for one in evidence_of(draft)
+        for one in evidence_of([draft])
     ]
     return {
         **listed(draft),
@@ -47,6 +50,8 @@ def told(draft: SkillDraft) -> dict[str, Any]:
         "instructions": draft.instructions,
         "tools": draft.tools,
         "examples": draft.examples,
+        "covers": promise(examples_of(draft)),
+        "fixed": covers(examples_of(draft)).fixed,
         "evidence": evidence,
         "note": draft.note,
         "preview_problem": draft.preview_problem if draft.previewed_at else "",
@@ -61,15 +66,17 @@ def told(draft: SkillDraft) -> dict[str, Any]:
 def text(facts: dict[str, Any]) -> str:
     """Returns everything about a draft for people to read."""
     parts = [
-        f"{facts['id']}  {one_line(facts['name'])} ({facts['slug']}), for {facts['caller']} in {facts['workspace']}: "
-        f"{facts['state']}",
-        *([f"note: {one_line(facts['note'])}"] if facts["note"] else []),
+        f"{facts['id']}  {printable(facts['name'])} ({facts['slug']}), for {facts['caller']} in {facts['workspace']}: "
+        f"{facts['state']}, version {facts['version']}",
+        *([f"note: {printable(facts['note'])}"] if facts["note"] else []),
         *([f"skill: {facts['skill']}"] if facts["skill"] else []),
         f"description:\n{indented(facts['description'])}",
         f"instructions:\n{indented(facts['instructions'])}",
         f"tools: {', '.join(facts['tools']) or 'none'}",
         "asked for by requests like these, in the caller's words:",
-        *(f"  - {one_line(example)}" for example in facts["examples"]),
+        *(f"  - {printable(example)}" for example in facts["examples"]),
+        facts["covers"],
+        *(f"fixed: {printable(', '.join(values))}" for values in facts["fixed"]),
         f"learned from {len(facts['evidence'])} requests, decision {facts['decision']}:",
         *(_evidence_line(one) for one in facts["evidence"]),
         _tried(facts),
@@ -78,8 +85,8 @@ def text(facts: dict[str, Any]) -> str:
 
 
 def _evidence_line(one: dict[str, Any]) -> str:
-    words = f" → {one_line(one['words'])}" if one["words"] else ""
-    return f"  {one['at']}  {one_line(one['request'])}{words}"
+    words = f" → {printable(one['words'])}" if one["words"] else ""
+    return f"  {one['at']}  {printable(one['request'])}{words}"
 
 
 def _tried(facts: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from trust.audit import audit
-from trust.digests import run_digest
+from trust.digests import digest_of, run_digest
 from trust.errors import TaskOvertakenError
 from trust.models import AuditEntry, Caller, CallerKey, Level, Review, SkillDraft
 from trust.selectors import skill_of_workspace
@@ -122,14 +122,7 @@ def review_open(*, request: Request) -> Review:
 
 def review_digest(review: Review, draft: SkillDraft | None) -> str:
     """Returns the digest of what would run of a review now, shown with `draft`."""
-    return run_digest(
-        caller_id=review.caller_id,
-        task=review.task,
-        skill=skill_of_workspace(review.caller.workspace_id, review.skill),
-        messages=review.messages,
-        references=review.references,
-        draft=draft,
-    )
+    return digest_of(review, skill_of_workspace(review.caller.workspace_id, review.skill), draft)
 
 
 def _own_digest(task: uuid.UUID) -> str:

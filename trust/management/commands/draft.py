@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from trust.errors import DraftDecidedError
 from trust.learning.services import draft_approve, draft_reject
@@ -19,10 +19,15 @@ SHOW, APPROVE, REJECT = "show", "approve", "reject"
 class Command(ShellCommand):
     help = "Shows a draft, approves it or rejects it. `manage.py learn` lists them."
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Has `--version` be the draft's, in place of Django's own."""
+        return super().create_parser(prog_name, subcommand, conflict_handler="resolve", **kwargs)
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds ID, what to do and the options."""
         parser.add_argument("id", type=int)
-        parser.add_argument("do", choices=[SHOW, APPROVE, REJECT])
+        parser.add_argument("do", choices=[SHOW, APPROVE, REJECT], metavar=f"{SHOW}|{APPROVE}|{REJECT}")
+        parser.add_argument("--version", type=int, help="of what was shown; default: of the draft as it is now")
         parser.add_argument("--text", default="", help="why it is rejected")
         parser.add_argument("--json", action="store_true", help="for scripts: the draft as it is then")
 
@@ -31,11 +36,13 @@ class Command(ShellCommand):
         do = options["do"]
         if options["text"] and do != REJECT:
             raise CommandError("--text goes with reject.")
+        if options["version"] is not None and do == SHOW:
+            raise CommandError("--version goes with approve and reject.")
         draft = SkillDraft.objects.select_related("caller__workspace", "skill").filter(pk=options["id"]).first()
         if draft is None:
             raise CommandError(f"There is no draft {options['id']}.")
         try:
-            done = _decide(draft, do, options["text"])
+            done = _decide(draft, do, options)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         except DraftDecidedError as error:
@@ -47,12 +54,13 @@ class Command(ShellCommand):
             self.stdout.write(done or drafts.text(drafts.told(draft)))
 
 
-def _decide(draft: SkillDraft, do: str, text: str) -> str:
+def _decide(draft: SkillDraft, do: str, options: dict[str, Any]) -> str:
     """Approves or rejects, and returns what came of it; "" where it is only shown."""
+    version = draft.version if options["version"] is None else options["version"]
     if do == APPROVE:
-        skill = draft_approve(draft=draft, version=draft.version)
+        skill = draft_approve(draft=draft, version=version)
         return f"Approved: {draft.caller.name} may use {skill.slug} from now on."
     if do == REJECT:
-        draft_reject(draft=draft, version=draft.version, reason=text)
+        draft_reject(draft=draft, version=version, reason=options["text"])
         return f"Rejected: such requests of {draft.caller.name} are not proposed again."
     return ""

@@ -57,6 +57,6 @@ def _lines(facts: dict[str, Any]) -> str:
             f"    since {facts['created']}, ends {facts['expires']}, task {facts['task']}",
             f"    {printable(facts['summary'] or facts['request'])}",
             f"    suggested: {printable(facts['suggestion']) or '—'}",
-            *([f"    `grant` approves draft {facts['draft']}: such requests, not all"] if facts["draft"] else []),
+            *([f"    `grant` approves draft {facts['draft']}: what it covers, not all"] if facts["draft"] else []),
         ]
     )
