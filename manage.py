@@ -8,14 +8,18 @@ import sys
 def main() -> None:
     """Runs one management command; in embedded mode finds the running services or starts them for its own time."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from environs import EnvError
 
     from volcanic.embedded import EmbeddedError, for_command
 
     try:
         with for_command(sys.argv):
             execute_from_command_line(sys.argv)
-    except EmbeddedError as error:
+    except (EmbeddedError, EnvError, ImproperlyConfigured) as error:
+        if "--traceback" in sys.argv:
+            raise
         sys.exit(f"error: {error}")
 
 

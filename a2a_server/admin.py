@@ -21,9 +21,10 @@ from a2a_server.pruning import task_set_pinned
 from a2a_server.shown import artifact_shown, event_shown, message_shown
 from a2a_server.unlike import granted_skill, task_unlike, unlike_told
 from trust.draft_forms import WordsForm
-from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, one_way
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
 from volcanic.admin.dashboard import Card, Listing, capped_count, register_card, register_listing
 from volcanic.admin.transcript import pretty
+from volcanic.text import one_way
 
 EVENTS_PER_PAGE = 100
 RECENT = 8
@@ -125,7 +126,7 @@ class TaskAdmin(OwnedAdmin):
     def session_link(self, obj: Task) -> str:
         """Leads to the transcript."""
         url = reverse("admin:volcanic_session_change", args=[obj.session_id])
-        return format_html('<a href="{}">{}</a>', url, one_way(str(obj.session)))
+        return format_html('<a href="{}">{}</a>', url, obj.session)
 
     @display(description="Metadata")
     def shown_metadata(self, obj: Task) -> str:

@@ -245,18 +245,21 @@ class GrantAdmin(OwnedAdmin):
     list_select_related = ("skill", "caller__workspace")
     search_fields = ("caller__name", "skill__slug")
     ordering = ("-id",)
-    fields = ("caller", "skill", "level", "created_at")
-    readonly_fields = ("created_at",)
+    readonly_fields = ("shown_level", "created_at")
+
+    def get_fields(self, request: HttpRequest, obj: Grant | None = None) -> tuple[str, ...]:
+        """What is to be chosen, or what was."""
+        return ("caller", "skill", "level") if obj is None else ("caller", "skill", "shown_level", "created_at")
 
     @display(description="Workspace", ordering="caller__workspace__slug")
     def workspace(self, obj: Grant) -> str:
         """Whose caller it is."""
         return obj.caller.workspace.slug
 
-    @display(description="Level", ordering="level", empty_value=OWN_LEVEL)
-    def shown_level(self, obj: Grant) -> str | None:
+    @display(description="Level", ordering="level")
+    def shown_level(self, obj: Grant) -> str:
         """The caller's level for this skill."""
-        return obj.get_level_display() if obj.level else None
+        return obj.get_level_display() if obj.level else OWN_LEVEL
 
     def save_model(self, request: HttpRequest, obj: Grant, form: Any, change: bool) -> None:
         """Grants the skill at the level; granting twice is one grant."""

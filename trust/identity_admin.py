@@ -25,6 +25,10 @@ class CallerIdentityAdmin(OwnedAdmin):
     fields = ("caller", "issuer", "agent_id", "created_at")
     readonly_fields = ("created_at",)
 
+    def get_fields(self, request: HttpRequest, obj: CallerIdentity | None = None) -> tuple[str, ...]:
+        """One that is not there yet has no time."""
+        return self.fields if obj is not None else self.fields[:-1]
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Superusers only: an identity counts in the whole installation, and an owner could claim another's agent."""
         return super().has_add_permission(request) and is_superuser(request)

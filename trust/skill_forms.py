@@ -14,6 +14,7 @@ from unfold.widgets import (
 
 from trust.models import Skill
 from trust.services import skill_check
+from trust.services.skills import WORDS
 from volcanic.admin.forms import ShownForm
 from volcanic.runtime import tools
 from volcanic.text import one_line
@@ -103,6 +104,8 @@ class SkillForm(ShownForm):
         super().__init__(*args, **kwargs)
         if "workspace" in self.fields:
             self.fields["workspace"].required = True  # without one it would be built in
+        if "slug" in self.fields:
+            self.fields["slug"].error_messages["invalid"] = WORDS
         for name, text in (
             ("instructions", "What the assistant is told when it works on such a request."),
             ("advertised", "It is on the public agent card, for anybody to read: id, name, description, examples."),

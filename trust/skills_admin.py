@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -12,6 +13,7 @@ from trust import services
 from trust.models import Skill
 from trust.skill_forms import SkillForm, handler_choices
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display
+from volcanic.models import Workspace
 
 _ABOUT = ("workspace", "slug", "aliases", "name", "description", "tags", "examples", "enabled", "advertised")
 _BUILT_IN = ("slug", "name", "description", "tags", "kind", "enabled", "advertised")
@@ -30,7 +32,7 @@ class SkillAdmin(OwnedAdmin):
     list_defer = ("instructions",)
     search_fields = ("name", "slug", "description")
     ordering = ("id",)
-    actions = ("enable", "disable")
+    actions = ("enable", "disable", "delete_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Returns the visitor's own skills and the built-in ones."""
@@ -71,6 +73,12 @@ class SkillAdmin(OwnedAdmin):
     def answered_by(self, obj: Skill) -> str:
         """The assistant, a handler, or the product itself."""
         return obj.handler or obj.get_kind_display()
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Chooses the workspace where there is only one."""
+        chosen: dict[str, Any] = super().get_changeform_initial_data(request)
+        only = self.admin_site.get_model_admin(Workspace).get_queryset(request).values_list("pk", flat=True)[:2]
+        return ({"workspace": only[0]} if len(only) == 1 else {}) | chosen
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
@@ -114,9 +122,20 @@ class SkillAdmin(OwnedAdmin):
         """Withdraws them, with all that is granted of them."""
         self._set_enabled(request, skills, enabled=False)
 
-    def _set_enabled(self, request: HttpRequest, skills: QuerySet[Skill], *, enabled: bool) -> None:
+    @admin.action(description="Delete selected skills…", permissions=["delete"])
+    def delete_selected(self, request: HttpRequest, skills: QuerySet[Skill]) -> Any:
+        """Asks, and deletes them, as every list does."""
+        own = self._own(request, skills)
+        return delete_selected(self, request, own) if own.exists() else None
+
+    def _own(self, request: HttpRequest, skills: QuerySet[Skill]) -> QuerySet[Skill]:
+        """Returns those that are not built in. Says so if some are."""
         own = skills.exclude(workspace=None)
         if own.count() < skills.count():
             messages.warning(request, "Built-in skills stay as they are.")
+        return own
+
+    def _set_enabled(self, request: HttpRequest, skills: QuerySet[Skill], *, enabled: bool) -> None:
+        own = self._own(request, skills)
         word = "Enabled" if enabled else "Disabled"
         self.change_each(request, own, word, lambda skill: services.skill_set_enabled(skill=skill, enabled=enabled))

@@ -1,4 +1,4 @@
-"""The web process: the A2A endpoints in front, everything else is Django's."""
+"""The web process: the A2A endpoints and the probes in front, everything else is Django's."""
 
 import os
 from typing import Any
@@ -11,6 +11,7 @@ _django = get_asgi_application()  # sets Django up: nothing of ours may be impor
 from django.conf import settings  # noqa: E402
 
 from a2a_server.app import A2AApplication, serves  # noqa: E402
+from volcanic import probes  # noqa: E402
 
 _a2a = A2AApplication() if settings.A2A_ENABLED else None
 
@@ -19,6 +20,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """The ASGI application, for daphne, uvicorn or another server."""
     if scope["type"] == "http" and _a2a is not None and serves(scope["path"]):
         await _a2a(scope, receive, send)
+    elif scope["type"] == "http" and scope["path"] in probes.PATHS:
+        await probes.probe(scope, receive, send)
     elif scope["type"] == "http":
         await _django(scope, receive, send)
     elif scope["type"] == "lifespan":

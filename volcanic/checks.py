@@ -1,5 +1,6 @@
 """System checks: misconfiguration is found at start, with an id and a hint."""
 
+import os
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -101,6 +102,28 @@ def model_provider_is_known(**_kwargs: Any) -> list[CheckMessage]:
             f"MODEL names a provider that may not be there: {provider!r}. Every turn would fail.",
             hint=f"Use one of {', '.join(sorted(PROVIDERS))}, or install what pydantic-ai needs for it.",
             id="volcanic.W004",
+        )
+    ]
+
+
+# Where the providers' libraries look for a key. A server of one's own may need none.
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY"} | dict.fromkeys(PROVIDERS - {"anthropic"}, "OPENAI_API_KEY")
+_OPENAI = "https://api.openai.com/v1"
+
+
+@register()
+def model_has_a_key(**_kwargs: Any) -> list[CheckMessage]:
+    """volcanic.W005: the key of MODEL's provider is in the environment."""
+    provider, _, name = settings.MODEL.partition(":")
+    key = _KEYS.get(provider, "") if name else ""
+    own_server = key == "OPENAI_API_KEY" and os.environ.get("OPENAI_BASE_URL", "").rstrip("/") not in ("", _OPENAI)
+    if not key or own_server or os.environ.get(key):
+        return []
+    return [
+        Warning(
+            f"MODEL is {settings.MODEL!r}, and there is no {key}: every turn will fail.",
+            hint=f"Put the provider's key into the environment: {key}=… (in .env where there is one).",
+            id="volcanic.W005",
         )
     ]
 

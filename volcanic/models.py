@@ -8,6 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from volcanic.fields import EncryptedTextField
+from volcanic.text import cut, one_way
 
 
 class Workspace(models.Model):
@@ -76,7 +77,7 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or self.scope
+        return one_way(self.title or self.scope)
 
 
 class Turn(models.Model):
@@ -133,7 +134,7 @@ class Memory(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        return cut(one_way(self.text), 80)
 
 
 class WorkingNote(models.Model):
@@ -217,7 +218,7 @@ class Notification(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        return cut(one_way(self.text), 80)
 
 
 class NotificationDelivery(models.Model):
@@ -244,7 +245,7 @@ class NotificationDelivery(models.Model):
     delivered_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        verbose_name_plural = "notification deliveries"
+        verbose_name, verbose_name_plural = "delivery", "deliveries"
         indexes = [
             models.Index(fields=["next_try_at"], condition=models.Q(state="pending"), name="notification_due"),
         ]

@@ -5,6 +5,8 @@ from typing import Any
 
 # U+0000, which jsonb refuses, and lone surrogates, which are no text at all. A JSON parser has already joined pairs.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# What turns the words after it around, U+202E for example.
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 REPLACEMENT = "\ufffd"
 # What begins or ends a quotation, but for marks that are apostrophes too.
 _QUOTATION_MARKS = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\u301d\u301e\u301f\uff02]')
@@ -13,6 +15,11 @@ _QUOTATION_MARKS = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\u301d\u301
 def clean_text(text: str) -> str:
     """Returns `text` with U+0000 and lone surrogates replaced by U+FFFD."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def one_way(text: str) -> str:
+    """Returns others' words for a line that has ours in it too, without the marks that would turn ours around."""
+    return _DIRECTIONS.sub("", text)
 
 
 def cut(text: str, most: int) -> str:

@@ -1,11 +1,9 @@
-"""What Django serves: the admin and the probes. The A2A endpoints are in front of it, see volcanic/asgi.py."""
+"""What Django serves: the admin. The A2A endpoints and the probes are in front of it, see volcanic/asgi.py."""
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
-
-from volcanic import views
 
 
 def _home(_request: HttpRequest) -> HttpResponse:
@@ -15,6 +13,4 @@ def _home(_request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("", _home),
     path("admin/", admin.site.urls),
-    path("healthz", views.healthz),
-    path("readyz", views.readyz),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from axes.models import AccessAttempt
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,7 +19,7 @@ from trust.services import caller_create, identified_caller_create
 from volcanic.admin import base
 from volcanic.models import Session, Workspace
 
-SUPERUSERS_ONLY = [User, Group, AccessAttempt, RefusedCall]
+SUPERUSERS_ONLY = [User, AccessAttempt, RefusedCall]
 PAGES = ["change", "history", "delete"]
 
 
@@ -80,7 +80,6 @@ def test_the_installations_screens_are_superusers(
     attempt = {"username": "x", "ip_address": "192.0.2.1", "failures_since_start": 1}
     make: dict[type[Any], Callable[[], Any]] = {
         User: lambda: User.objects.create_user("vera"),
-        Group: lambda: Group.objects.create(name="readers"),
         AccessAttempt: lambda: AccessAttempt.objects.create(**attempt),
         RefusedCall: lambda: RefusedCall.objects.create(source="192.0.2.1", reason="wrong-key", path="/a2a"),
     }

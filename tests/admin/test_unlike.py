@@ -45,7 +45,7 @@ def test_the_grant_is_taken_back_with_the_owners_words(as_owner: Client, rows: R
     assert observation.edits == "Append,\ndon't replace."
     rows.draft.refresh_from_db()
     assert rows.draft.state == "open"
-    assert "Append,\ndon't replace." in rows.draft.instructions
+    assert "Append, don't replace." in rows.draft.instructions  # quoted on a line
     assert AuditEntry.objects.get(action="review.unlike").actor == "owner olivia"
     page = as_owner.get(admin_url(Caller, "change", rows.caller.pk)).content.decode()
     assert "Grant taken back" in page

@@ -84,6 +84,18 @@ def test_all_wrong_values_are_named_at_once(tmp_path: Path) -> None:
         assert name in result.stderr
 
 
+def test_a_command_says_what_is_wrong_in_a_line(tmp_path: Path) -> None:
+    keep = {"PATH": os.environ["PATH"], "VOLCANIC_VAR": str(tmp_path), "MAX_HOPS": "three"}
+    command = [sys.executable, "manage.py", "migrate"]
+    result = subprocess.run(command, env=keep, cwd=BASE_DIR, capture_output=True, text=True)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "MAX_HOPS" in line
+    shown = subprocess.run([*command, "--traceback"], env=keep, cwd=BASE_DIR, capture_output=True, text=True)
+    assert "Traceback" in shown.stderr
+
+
 def test_development_secrets_are_made_once_and_private(tmp_path: Path) -> None:
     first, second = (_settings(VOLCANIC_VAR=str(tmp_path)).stdout for _ in range(2))
     assert first == second

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from trust.models.callers import Caller
 from trust.models.skills import Skill
+from volcanic.text import one_way
 
 
 class SkillDraft(models.Model):
@@ -63,4 +64,4 @@ class SkillDraft(models.Model):
         indexes = [models.Index(fields=["caller", "state"], name="draft_of_caller")]
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.caller})"
+        return one_way(f"{self.name} ({self.caller})")

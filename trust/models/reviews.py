@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from trust.models.callers import Caller, Level
 from trust.models.learning import SkillDraft
+from volcanic.text import one_way
 
 
 class Review(models.Model):
@@ -83,7 +84,7 @@ class Review(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.caller}: {self.summary or self.request}"[:100]
+        return one_way(f"{self.caller}: {self.summary or self.request}")[:100]
 
 
 class Observation(models.Model):
@@ -123,4 +124,4 @@ class Observation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_decision_display()}: {self.request}"[:100]
+        return one_way(f"{self.get_decision_display()}: {self.request}")[:100]

@@ -38,7 +38,7 @@ LISTS = {
 TEXTS = {"description": 2000, "instructions": 20000}
 _TOKEN = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*"  # noqa: S105  of RFC 6838, nothing secret
 _MEDIA_TYPE = re.compile(rf"\*/\*|{_TOKEN}/(?:\*|{_TOKEN})")
-_WORDS = "Use words of a-z and 0-9 with a hyphen between them."
+WORDS = "Use words of a-z and 0-9 with a hyphen between them."
 
 
 @transaction.atomic
@@ -169,12 +169,12 @@ def _faults_of_names(skill: Skill) -> Iterator[tuple[str, str]]:
         name: other.slug for other in others.only("slug", "aliases") for name in (other.slug, *(other.aliases or ()))
     }
     if normalised(skill.slug) != skill.slug:
-        yield "slug", _WORDS
+        yield "slug", WORDS
     elif owner := taken.get(skill.slug):
         yield "slug", f"The skill {owner} has this id or alias."
     for alias in skill.aliases:
         if normalised(alias) != alias:
-            yield "aliases", f"{alias}: {_WORDS}"
+            yield "aliases", f"{alias}: {WORDS}"
         elif owner := taken.get(alias):
             yield "aliases", f"{alias}: the skill {owner} has this id or alias."
         elif alias == skill.slug:

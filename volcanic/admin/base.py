@@ -18,6 +18,7 @@ from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import cached_property
+from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from volcanic.selectors import workspaces_of
@@ -72,6 +73,11 @@ def is_owner(request: HttpRequest) -> bool:
 def moment(time: datetime | None) -> str:
     """Returns a time, short enough for a column."""
     return "" if time is None else date_format(timezone.localtime(time), "Y-m-d H:i")
+
+
+def said(text: str) -> str:
+    """Returns a text that may be a caller's, all of it, with its lines, for a field of a form."""
+    return format_html('<div class="volcanic-text volcanic-said" dir="auto">{}</div>', text)
 
 
 def task_url(task: Any) -> str:

@@ -5,12 +5,11 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html
 
-from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, said
 from volcanic.deliveries import delivery_retry
 from volcanic.models import NotificationDelivery
-from volcanic.text import cut
+from volcanic.text import cut, one_way
 
 LABELS: dict[str, str | None] = {
     NotificationDelivery.State.PENDING: "info",
@@ -24,7 +23,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     """Texts to channels. The channel's address is never shown: it holds tokens and passwords."""
 
     owner_lookup = "workspace__owner"
-    list_display = ("line", "channel", "shown_state", "attempts", "last_error", "next_try", "workspace", "created")
+    list_display = ("line", "channel", "shown_state", "attempts", "last_error", "next_try", "created")
     list_filter = ("state", ("workspace", OwnRelatedFilter), "created_at")
     list_select_related = ("workspace",)
     search_fields = ("text", "channel")
@@ -50,7 +49,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     @display(description="Text")
     def line(self, obj: NotificationDelivery) -> str:
         """The beginning of the text."""
-        return cut(obj.text, 80)
+        return cut(one_way(obj.text), 80)
 
     @display(description="State", ordering="state", label=LABELS)
     def shown_state(self, obj: NotificationDelivery) -> tuple[str, str]:
@@ -70,7 +69,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     @display(description="Text")
     def full_text(self, obj: NotificationDelivery) -> str:
         """All of it, with its lines. It may be callers' words."""
-        return format_html('<div class="volcanic-text">{}</div>', obj.text)
+        return said(obj.text)
 
     @admin.action(description="Try again", permissions=["view"])
     def try_again(self, request: HttpRequest, deliveries: QuerySet[NotificationDelivery]) -> None:

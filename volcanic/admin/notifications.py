@@ -4,11 +4,12 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import F, QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 
-from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, task_url
+from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, said, task_url
 from volcanic.admin.dashboard import Card, capped_count, register_card
 from volcanic.models import Memory, Notification
 from volcanic.services import memories_adopt, notifications_mark_read
@@ -47,6 +48,15 @@ class NotificationAdmin(OwnedAdmin):
         "read_at",
     )
     readonly_fields = fields
+    change_form_outer_before_template = "admin/volcanic/unread.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """Adds what the button posts to."""
+        return [self.post_path("mark-read", "mark_read", self._mark_one_read), *super().get_urls()]
+
+    def _mark_one_read(self, request: HttpRequest, notification: Notification) -> HttpResponse:
+        self.mark_read(request, Notification.objects.filter(pk=notification.pk))
+        return redirect("admin:volcanic_notification_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Brings the workspace and the session along."""
@@ -80,7 +90,7 @@ class NotificationAdmin(OwnedAdmin):
     @display(description="Text")
     def full_text(self, obj: Notification) -> str:
         """All of it, with its lines. It may be a caller's words."""
-        return format_html('<div class="volcanic-text">{}</div>', obj.text)
+        return said(obj.text)
 
     @display(description="Task", empty_value="—")
     def task_link(self, obj: Notification) -> str | None:
@@ -117,7 +127,7 @@ class MemoryAdmin(OwnedAdmin):
     search_fields = ("text", "caller")
     ordering = ("-id",)
     actions = ("adopt",)
-    fields = ("full_text", "shown_source", "caller", "origin", "workspace", "created_at")
+    fields = ("full_text", "whose", "caller", "origin", "workspace", "created_at")
     readonly_fields = fields
 
     @display(description="Memory")
@@ -128,7 +138,12 @@ class MemoryAdmin(OwnedAdmin):
     @display(description="From", ordering="source", label={"caller": "warning", "owner": "success"})
     def shown_source(self, obj: Memory) -> tuple[str, str]:
         """Whose word it is."""
-        return ("caller", f"caller {obj.caller}") if obj.source else ("owner", "you")
+        return ("caller" if obj.source else "owner"), self.whose(obj)
+
+    @display(description="From")
+    def whose(self, obj: Memory) -> str:
+        """The same in words."""
+        return f"caller {obj.caller}" if obj.source else "you"
 
     @display(description="Remembered", ordering="id")
     def created(self, obj: Memory) -> str:
@@ -138,7 +153,7 @@ class MemoryAdmin(OwnedAdmin):
     @display(description="Text")
     def full_text(self, obj: Memory) -> str:
         """All of it. It may be a caller's words."""
-        return format_html('<div class="volcanic-text">{}</div>', obj.text)
+        return said(obj.text)
 
     @admin.action(description="Adopt: make it your own", permissions=["view"])
     def adopt(self, request: HttpRequest, memories: QuerySet[Memory]) -> None:

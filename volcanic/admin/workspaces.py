@@ -14,7 +14,7 @@ from django.db.models import ForeignKey, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanSwitchWidget
 
 from volcanic.acting import current
 from volcanic.admin.base import OwnedAdmin, display, is_superuser
@@ -43,7 +43,7 @@ class WorkspaceForm(ShownForm):
         widget=UnfoldAdminTextareaWidget({"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
         help_text="Apprise URLs, one a line, in place of all channels there are now. Empty: they stay.",
     )
-    remove_channels = forms.BooleanField(label="Remove all channels", required=False)
+    remove_channels = forms.BooleanField(label="Remove all channels", required=False, widget=UnfoldBooleanSwitchWidget)
 
     def clean_new_channels(self) -> str:
         """Returns the addresses, all of which can be used."""
@@ -66,12 +66,13 @@ class WorkspaceAdmin(OwnedAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Workspace | None = None) -> Any:
         """To an owner the owner is a name: the user's page is a superuser's."""
         card = {"fields": ("card_name", "card_description"), "description": "What callers see of you."}
+        times = (("Times", {"fields": ("created_at", "updated_at")}),) if obj is not None else ()
         return (
             (None, {"fields": ("slug", "owner" if is_superuser(request) else "owner_name", "folder")}),
             ("Agent card", card),
             ("Callers' turns", {"fields": ("notify_owner",)}),
             ("Being told", {"fields": ("channels", CHANNELS, REMOVE), "description": "Where notifications go."}),
-            ("Times", {"fields": ("created_at", "updated_at")}),
+            *times,
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:

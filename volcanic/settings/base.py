@@ -16,6 +16,8 @@ FIELD_KEYS: list[str] = (
     env.list("FIELD_KEYS") if PRODUCTION else env.list("FIELD_KEYS", []) or [generated_secret("field_key")]
 )
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS") if PRODUCTION else env.list("ALLOWED_HOSTS", ["*"])
+# Of the web process under `make up`.
+HOST: str = env.str("HOST", "127.0.0.1") or "127.0.0.1"
 PORT: int = env.int("PORT", 8000)
 PUBLIC_URL: str = (env.str("PUBLIC_URL") if PRODUCTION else env.str("PUBLIC_URL", f"http://localhost:{PORT}")) or ""
 
@@ -71,6 +73,7 @@ TEMPLATES: list[dict[str, Any]] = [
 LANGUAGE_CODE = "en"
 TIME_ZONE: str = env.str("TIME_ZONE", "UTC")
 USE_I18N = True
+FORMAT_MODULE_PATH = ["volcanic.formats"]
 USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -105,7 +108,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _request: static("volcanic/favicon.svg")}
     ],
-    "SHOW_HISTORY": True,
+    "SHOW_HISTORY": False,  # the audit has it, from whatever side a change came
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "volcanic.admin.dashboard.dashboard",
     "STYLES": [lambda _request: static("volcanic/admin.css")],
@@ -147,7 +150,6 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _link("Workspaces", "folder", "volcanic_workspace_changelist", "is_owner"),
                     _link("Users", "person", "auth_user_changelist", "is_superuser"),
-                    _link("Groups", "group", "auth_group_changelist", "is_superuser"),
                     _link("Failed logins", "lock", "axes_accessattempt_changelist", "is_superuser"),
                 ],
             },

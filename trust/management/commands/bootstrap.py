@@ -5,7 +5,8 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.core.management.base import CommandError
+from django.db import connection, transaction
 
 from trust.models import CHAT, Level
 from trust.services import caller_create
@@ -21,7 +22,9 @@ class Command(ShellCommand):
     help = "Makes the first owner and their workspace if there is no user yet, outside production demo callers too."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Does everything in one transaction, or nothing where a user exists already."""
+        """Does everything in one transaction, or nothing where a user exists already. CommandError without tables."""
+        if User._meta.db_table not in connection.introspection.table_names():
+            raise CommandError("The database has no tables yet. First: manage.py migrate")
         with transaction.atomic():
             if User.objects.exists():
                 self.stdout.write(f"owner's admin: {settings.PUBLIC_URL}/admin/")

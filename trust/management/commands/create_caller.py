@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-from trust.models import Level
+from trust.models import Caller, Level
 from trust.services import caller_create
 from volcanic.management.arguments import add_workspace_argument, workspace_from
 from volcanic.management.shell import ShellCommand
@@ -25,9 +25,13 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Makes the caller; a bad value is a CommandError and leaves nothing behind."""
+        workspace = workspace_from(options)
+        if Caller.objects.filter(workspace=workspace, name=options["name"]).exists():
+            name = options["name"]
+            raise CommandError(f"There is a caller {name!r} already. A new key for it: manage.py rotate_key {name}")
         try:
             _, key = caller_create(
-                workspace=workspace_from(options),
+                workspace=workspace,
                 name=options["name"],
                 level=Level(options["level"]),
                 skills=options["grant"],

@@ -13,7 +13,7 @@ from trust.models import Caller, Level, Skill
 from trust.selectors import audit_of_caller, reviews_waiting
 from trust.services import caller_set_level, grant_add, grant_revoke
 from volcanic.management.arguments import add_workspace_argument, workspace_from
-from volcanic.management.printing import iso, one_line
+from volcanic.management.printing import iso, printable
 from volcanic.management.shell import ShellCommand
 
 HISTORY = 10
@@ -37,6 +37,8 @@ class Command(ShellCommand):
         """Changes what is asked for, all of it or nothing, and prints the caller; a bad value is a CommandError."""
         if options["stop"] and not options["revoke"]:
             raise CommandError("--stop goes with --revoke.")
+        if options["reason"] and not (options["level"] or options["grant"] or options["revoke"]):
+            raise CommandError("--reason goes with --level, --grant or --revoke.")
         if both := set(options["grant"]) & set(options["revoke"]):
             raise CommandError(f"Grant or revoke, not both: {', '.join(sorted(both))}.")
         workspace = workspace_from(options)
@@ -53,16 +55,18 @@ def _change(caller: Caller, options: dict[str, Any]) -> None:
     reason = options["reason"]
     if options["level"]:
         caller_set_level(caller=caller, level=Level(options["level"]), reason=reason)
+    of_workspace = Q(workspace_id=caller.workspace_id) | Q(workspace=None)  # a disabled skill's grant can go, too
+    for slug in options["revoke"]:
+        if not Skill.objects.filter(of_workspace, slug=slug).exists():
+            raise CommandError(f"There is no skill {slug!r}.")
+        if not grant_revoke(caller=caller, slug=slug, stop=options["stop"], reason=reason):
+            raise CommandError(f"{caller.name} is not granted {slug}: there is nothing to revoke.")
+    # Last: a revocation locks reviews before grants.
     for slug in options["grant"]:
         try:
             grant_add(caller=caller, slug=slug, reason=reason)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
-    of_workspace = Q(workspace_id=caller.workspace_id) | Q(workspace=None)  # a disabled skill's grant can go, too
-    for slug in options["revoke"]:
-        if not Skill.objects.filter(of_workspace, slug=slug).exists():
-            raise CommandError(f"There is no skill {slug!r}.")
-        grant_revoke(caller=caller, slug=slug, stop=options["stop"], reason=reason)
 
 
 def _facts(caller: Caller) -> dict[str, Any]:
@@ -103,6 +107,6 @@ def _text(facts: dict[str, Any]) -> str:
     ]
     for one in facts["history"]:
         words = f"  {one['at']}  {one['actor']}  {one['action']} {one['subject']}".rstrip()
-        reason = one_line(one["reason"])
+        reason = printable(one["reason"])
         lines.append(f"{words}  — {reason}" if reason else words)
     return "\n".join(lines)

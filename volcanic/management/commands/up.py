@@ -42,7 +42,7 @@ class Command(BaseCommand):
             services = embedded.Embedded(var, postgres=postgres, valkey=valkey, emit=log)
         except embedded.EmbeddedError as error:
             raise CommandError(str(error)) from error
-        host, port = os.environ.get("HOST") or "127.0.0.1", settings.PORT
+        host, port = settings.HOST, settings.PORT
         env = {**os.environ, "PORT": str(port), "VOLCANIC_VAR": str(var), "PYTHONUNBUFFERED": "1"}
         plan = Plan(
             host=host,

@@ -1,0 +1,5 @@
+"""As `volcanic.admin.base.moment` writes them."""
+
+DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
+TIME_FORMAT = "H:i"
+DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i"
