@@ -58,9 +58,8 @@ def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None
 def _stop_each(caller_id: int, skill: str) -> None:
     # Not what is only read for the owner, nor what they approved: that is no use of the grant.
     approved = Review.objects.filter(task=OuterRef("pk"))
-    running = Task.objects.filter(
-        ~Exists(approved), caller_id=caller_id, state=TaskState.WORKING, repeatable=False, skill=skill
-    )
+    running = Task.objects.filter(~Exists(approved), caller_id=caller_id, state=TaskState.WORKING, skill=skill)
+    running = running.exclude(untold="")
     for task_id in running.values_list("pk", flat=True):
         task_stop(task_id=task_id)
 

@@ -191,8 +191,8 @@ TASK_TALK = f"""
 # run which attempt it is; whoever comes too late changes no row.
 TASK_TRANSITION = f"""
     WITH before AS (
-        SELECT id AS task_id, state AS was, repeatable AS only_read FROM a2a_server_task WHERE id = %(task)s
-        FOR NO KEY UPDATE),
+        SELECT id AS task_id, state AS was FROM a2a_server_task
+        WHERE id = %(task)s AND state = ANY(%(from_states)s::text[]) FOR NO KEY UPDATE),
     changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1,
@@ -207,11 +207,11 @@ TASK_TRANSITION = f"""
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
           AND (%(attempts)s::int IS NULL OR (repeatable AND tries < %(attempts)s))
-        RETURNING a2a_server_task.*, was, only_read),
+        RETURNING a2a_server_task.*, was),
     {_STATUS_EVENT_OF_CHANGED}
 """
-# A run that does something and is ended from outside, whoever does it, is reported: what it was for (a plain request at
-# Act is told by its own words, which saves the statement that would note it), what it used, what it had answered.
+# A run that does something and is ended from outside, whoever does it, is reported: what it was for, what it used, what
+# it had answered.
 TASK_TRANSITION_ONLY = (
     TASK_TRANSITION
     + """,
@@ -219,9 +219,7 @@ TASK_TRANSITION_ONLY = (
         INSERT INTO volcanic_notification (
             workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
         SELECT caller.workspace_id, changed.session_id, 'report', changed.id, 'task:' || changed.id, caller.name,
-               coalesce(nullif(changed.untold, ''), 'Asked: ' || left(regexp_replace(
-                   coalesce(changed.history #>> '{0,parts,0,text}', '(no text)'), '\\s+', ' ', 'g'), 300))
-               || coalesce(E'\\nAnswered so far: ' || left(regexp_replace(
+               changed.untold || coalesce(E'\\nAnswered so far: ' || left(regexp_replace(
                    artifact.payload #>> '{parts,0,text}', '\\s+', ' ', 'g'), 500), '')
                || E'\\n' || initcap(changed.state)
                || coalesce(': ' || (changed.status_message #>> '{parts,0,text}'), '.'),
@@ -229,8 +227,7 @@ TASK_TRANSITION_ONLY = (
         FROM changed JOIN trust_caller AS caller ON caller.id = changed.caller_id
         LEFT JOIN a2a_server_artifact AS artifact
             ON artifact.task_id = changed.id AND artifact.artifact_id = 'response'
-        WHERE was = 'working' AND NOT only_read
-          AND (changed.state IN ('failed', 'canceled') OR changed.state = 'rejected' AND changed.untold <> ''))
+        WHERE changed.untold <> '' AND changed.state IN ('failed', 'canceled', 'rejected'))
     SELECT id, was, ARRAY(SELECT config_id FROM outbox) FROM changed
 """
 )

@@ -182,12 +182,10 @@ def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
 def _full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> None:
     slug = skill.slug if skill else ""
     request = reports.asked(claim, skill)
-    # A plain request at Act is told by its own words: nothing needs to be noted.
-    if slug or claim.last_skill or approved is not None:
-        granted = slug if approved is None else ""
-        if not run_note(claim=claim, skill=slug, untold=request, granted=granted):
-            task_settle(claim=claim, state=TaskState.REJECTED, text=f"The owner has taken {slug} back.")
-            return
+    granted = (slug or CHAT) if approved is None else ""
+    if not run_note(claim=claim, skill=slug, untold=request, granted=granted):
+        task_settle(claim=claim, state=TaskState.REJECTED, text=f"The owner has taken {slug or CHAT} back.")
+        return
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     with kept(Run(claim.task_id, claim.attempt)) as run:
         turn = full_turn(claim, skill, approved)

@@ -107,7 +107,7 @@ def _shown(review: Review, skill: Skill | None, text: str, evidence: Mapping[int
     talk = [_talk_line(entry, speakers, review.caller.name) for entry in review.talk if isinstance(entry, Mapping)]
     draft = _open_draft(review)
     its_evidence = [evidence[number] for number in draft.evidence if number in evidence] if draft else []
-    size = len(review.request) + sum(len(line["text"]) for line in talk) + (len(draft.instructions) if draft else 0)
+    texts = [review.request, *review.references, *(line["text"] for line in talk), draft.instructions if draft else ""]
     return {
         "review": review,
         "state_label": STATE_LABELS.get(review.state),
@@ -123,7 +123,7 @@ def _shown(review: Review, skill: Skill | None, text: str, evidence: Mapping[int
         "ends": moment(review.expires_at),
         "decided": moment(review.decided_at),
         "decision_words": _decision_words(review),
-        "long": size > MOST_IN_CARD,
+        "long": sum(map(len, texts)) > MOST_IN_CARD,
         "choices": choices(review),
         "form": DecisionForm(initial={"text": text, "digest": review.digest}, auto_id=f"review-{review.pk}-%s"),
         "task_url": task_url(review.task),

@@ -20,6 +20,7 @@ from volcanic.channels import channel_lines, channel_shown
 from volcanic.deliveries import delivery_enqueue
 from volcanic.models import Notification, NotificationDelivery, Session, Turn, Workspace
 from volcanic.presence import idle
+from volcanic.redaction import redact
 from volcanic.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,8 @@ def _tell(workspace_id: int) -> int:
     texts = [f"Urgent: {compose([notice])}" for notice in notices if notice.urgent]
     if others := [notice for notice in notices if not notice.urgent]:
         texts.append(compose(others))
+    # What a run that was broken off had answered was for its caller; a channel is anybody's.
+    texts = [redact(text) for text in texts]
     if texts:
         _write_turns(workspace_id, texts)
         _write_deliveries(workspace, texts)

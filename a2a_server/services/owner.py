@@ -78,8 +78,7 @@ def task_reject(*, task_id: uuid.UUID, text: str) -> bool:
 def task_stop(*, task_id: uuid.UUID) -> bool:
     """Ends a run whose grant the owner took back: submitted or working → canceled; its worker notices within a second.
 
-    Touches no review: whoever calls holds the grant, and a decision takes the review first and then the grant. Returns
-    whether this call did it.
+    Returns whether this call did it.
     """
     message = status_message(task_id, STOPPED)
     values = transition_values(task_id, TaskState.CANCELED, only_from=RUNNING, status_message=message)

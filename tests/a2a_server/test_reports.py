@@ -25,7 +25,7 @@ def reports() -> list[str]:
 
 def has_written(task: dict[str, str]) -> bool:
     """Whether a run has used what `WRITE` uses."""
-    return Task.objects.filter(pk=task["id"], untold__contains="notes.txt").exists()
+    return Task.objects.filter(pk=task["id"], untold__contains="Files touched").exists()
 
 
 def test_what_was_used_before_the_caller_canceled(api: Api) -> None:

@@ -125,8 +125,8 @@ def test_what_a_message_to_the_owner_costs(
 
 @pytest.mark.django_db(transaction=True)
 def test_what_an_echo_turn_costs(echo: None, submit: Submit) -> None:
-    """A whole turn in the worker: claim and end; where something was said before, the transcript too."""
-    for statements in (2, 3):
+    """A whole turn in the worker: claim, what it is for, end; where something was said before, the transcript too."""
+    for statements in (3, 4):
         task_id = submit("hello", context_id="same")
         with CaptureQueriesContext(connection) as queries:
             task_run(task_id=task_id)
