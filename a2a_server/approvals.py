@@ -6,7 +6,7 @@ from a2a_server.models import TaskState
 from a2a_server.services import Claim, task_settle
 from trust.digests import digest_of
 from trust.models import Level, Review, Skill
-from trust.services import WAITING, review_ask_again, review_void
+from trust.services import review_ask_again, review_void
 
 PASSED_ON = (
     "Your request has been passed to the owner of this assistant. The answer comes in this task when they have "
@@ -44,7 +44,7 @@ def turn_away(claim: Claim, review: Review | None, reason: str) -> None:
     """Rejects a request of which nothing may run; the review is void, if there is one, whatever was decided."""
     with transaction.atomic():
         if review is not None:
-            review_void(review, reason, states=[*WAITING, Review.State.APPROVED])
+            review_void(review, reason, states=[*Review.WAITING, Review.State.APPROVED])
         if not task_settle(claim=claim, state=TaskState.REJECTED, text=reason):
             transaction.set_rollback(True)
 

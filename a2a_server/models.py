@@ -66,7 +66,7 @@ class Task(models.Model):
     repeatable = models.BooleanField(default=False, db_default=False, editable=False)
     # How often that was begun, for what waits now.
     tries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    # What the run that is going on has used so far: what the owner is told should it be broken off.
+    # What the run that is going on is for and has used so far: what the owner is told should it be broken off.
     untold = models.TextField(blank=True, db_default="", editable=False)
     # The owner wants to keep it: pruning passes it over.
     pinned = models.BooleanField(default=False, db_default=False)

@@ -67,9 +67,7 @@ def decide(
     `has_draft`: there is a draft of a skill that would cover it.
     """
     if hops > max_hops:
-        return Decision(
-            Mode.REJECT, f"Too many hops: the request was passed on {hops} times, and {max_hops} are allowed."
-        )
+        return Decision(Mode.REJECT, too_many_hops(hops, max_hops))
     if skill == NOTIFY_USER:
         return Decision(Mode.BUILT_IN)
     granted = skill in grants
@@ -82,6 +80,11 @@ def decide(
     if skill == CHAT:
         return Decision(Mode.TRIAGE, offers_draft=has_draft and not granted and counts is Level.PROPOSE)
     return Decision(Mode.REVIEW, offers_grant=counts is Level.PROPOSE)
+
+
+def too_many_hops(hops: int, most: int) -> str:
+    """Returns why a request that was passed on so many times is not done, for the caller's model."""
+    return f"Too many hops: the request was passed on {hops} times, and {most} are allowed."
 
 
 def _missing(skill: str, kind: Skill.Kind | None) -> str:

@@ -118,7 +118,7 @@ def _shown(review: Review, skill: Skill | None, text: str, evidence: Mapping[int
         "changed": _changed(review, skill),
         # What the second button makes a skill of.
         "draft": draft_card(draft, its_evidence) if draft else None,
-        "waits": review.state in (Review.State.PENDING, Review.State.ASKED),
+        "waits": review.state in Review.WAITING,
         "since": moment(review.created_at),
         "ends": moment(review.expires_at),
         "decided": moment(review.decided_at),

@@ -90,7 +90,7 @@ class ReviewAdmin(OwnedAdmin):
     @display(description="Ends", empty_value="—")
     def ends(self, obj: Review) -> str | None:
         """When it ends unanswered, while it waits."""
-        return moment(obj.expires_at) if obj.state in (State.PENDING, State.ASKED) else None
+        return moment(obj.expires_at) if obj.state in Review.WAITING else None
 
     @display(description="Came with", empty_value="—")
     def shown_keys(self, obj: Review) -> str | None:

@@ -62,7 +62,12 @@ def caller_by_identity(*, issuer: str, agent_id: str) -> tuple[AuthenticatedCall
 
 def skills_of_workspace(workspace_id: int) -> QuerySet[Skill]:
     """Returns the enabled skills of a workspace, the built-in ones included."""
-    return Skill.objects.filter(Q(workspace_id=workspace_id) | Q(workspace=None), enabled=True).order_by("id")
+    return every_skill_of(workspace_id).filter(enabled=True).order_by("id")
+
+
+def every_skill_of(workspace_id: int | None) -> QuerySet[Skill]:
+    """Returns all skills of a workspace, disabled and built-in ones included."""
+    return Skill.objects.filter(Q(workspace_id=workspace_id) | Q(workspace=None))
 
 
 def skill_of_workspace(workspace_id: int, slug: str) -> Skill | None:
@@ -143,4 +148,4 @@ def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | Non
 
 def reviews_waiting(*, caller_id: int) -> int:
     """Returns how many requests of a caller wait for the owner, or for the caller's answer to them."""
-    return Review.objects.filter(caller_id=caller_id, state__in=[Review.State.PENDING, Review.State.ASKED]).count()
+    return Review.objects.filter(caller_id=caller_id, state__in=Review.WAITING).count()

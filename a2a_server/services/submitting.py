@@ -24,6 +24,7 @@ from a2a_server.services.ending import task_read
 from a2a_server.services.runs import ArtifactUpdate, notice_values
 from a2a_server.services.transitions import status_message, task_enqueue, tell, transition
 from trust.limits import Limits
+from trust.policy import too_many_hops
 from trust.services import review_add
 from volcanic.origins import session_scope
 
@@ -166,7 +167,9 @@ def _values(submission: Submission) -> dict[str, Any]:
         "context": context_id,
         "digest": submission.digest,
         "state": state.value,
-        "status_message": status_message(task_id, _hops_text(submission.hops), context_id) if over else None,
+        "status_message": status_message(task_id, too_many_hops(submission.hops, settings.MAX_HOPS), context_id)
+        if over
+        else None,
         "history": json.dumps([message]),
         "metadata": None if submission.metadata is None else json.dumps(submission.metadata),
         "modes": json.dumps(list(submission.accepted_output_modes)),
@@ -249,7 +252,7 @@ def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, u
             transaction.set_rollback(True)
             return False
         if submission.hops > settings.MAX_HOPS:
-            raise NotSupported(_hops_text(submission.hops))
+            raise NotSupported(too_many_hops(submission.hops, settings.MAX_HOPS))
         if submission.files:
             if not check.files_fit(used):
                 raise check.refusal(used)
@@ -279,7 +282,3 @@ def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> Non
     if task.state is TaskState.AUTH_REQUIRED:
         raise NotSupported("The owner has decided, and the task goes on soon. Wait for what becomes of it.")
     raise NotSupported(f"The task is {task.state.value} and waits for no message.")
-
-
-def _hops_text(hops: int) -> str:
-    return f"Too many hops: the request was passed on {hops} times, and {settings.MAX_HOPS} are allowed."

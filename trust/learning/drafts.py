@@ -15,6 +15,7 @@ from trust.audit import audit
 from trust.errors import DraftDecidedError
 from trust.learning.writing import with_words
 from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
+from trust.selectors import every_skill_of
 from trust.services.callers import grant_add
 from trust.services.reviews import review_digest
 from trust.services.skills import TEXTS, skill_check, skill_create, skill_update
@@ -75,9 +76,8 @@ def _settle(draft: SkillDraft) -> None:
 def free_slug(workspace_id: int) -> str:
     """Returns an id for a learned skill that nothing in the workspace has, or had: none of a caller's words is in it,
     since it stands unmarked in prompts."""
-    of_workspace = Q(workspace=workspace_id) | Q(workspace=None)
     taken = set(SkillDraft.objects.filter(caller__workspace=workspace_id).values_list("slug", flat=True))
-    for slug, aliases in Skill.objects.filter(of_workspace).values_list("slug", "aliases"):
+    for slug, aliases in every_skill_of(workspace_id).values_list("slug", "aliases"):
         taken |= {slug, *(aliases or ())}
     number = 1
     while f"learned-{number}" in taken:
@@ -228,7 +228,7 @@ def _replace(caller: Caller, grants: Sequence[Grant], skill: Skill) -> None:
 
 def _is_free(draft: SkillDraft) -> bool:
     """Tells whether the id of a draft is still to be had."""
-    skills = Skill.objects.filter(Q(workspace=draft.caller.workspace_id) | Q(workspace=None))
+    skills = every_skill_of(draft.caller.workspace_id)
     return not skills.filter(Q(slug=draft.slug) | Q(aliases__contains=[draft.slug])).exists()
 
 

@@ -8,7 +8,7 @@ word that isn't understood always counts, and what is dropped is listed: politen
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -87,9 +87,14 @@ def groups(texts: Sequence[str]) -> list[list[int]]:
     In a list each text is alike to each other one: it doesn't chain. A text that is like no other is a list of its own,
     and one that is like some of a list only goes to the next that it fits into.
     """
+    return grouped(range(len(texts)), lambda one, other: alike(texts[one], texts[other]))
+
+
+def grouped(places: Iterable[int], together: Callable[[int, int], bool]) -> list[list[int]]:
+    """Returns places in lists in which each goes together with each other one: the first list that it fits into."""
     found: list[list[int]] = []
-    for place, text in enumerate(texts):
-        fitting = (group for group in found if all(alike(text, texts[other]) for other in group))
+    for place in places:
+        fitting = (group for group in found if all(together(place, other) for other in group))
         group = next(fitting, None)
         if group is None:
             found.append([place])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from trust.learning.likeness import OTHER_ACT, alike, groups, similarity
+from trust.learning.likeness import OTHER_ACT, alike, grouped, groups, similarity
 from trust.models import CHAT, Observation
 from volcanic.loop import run_on_loop
 from volcanic.runtime.base import TurnFailedError, Writer
@@ -103,12 +103,4 @@ def framed(text: str, mark: str) -> str:
 def _near(group: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
     """Returns the model's group in parts of which all ask for the same acts, as the rule sees it: a caller may have
     talked the model into more."""
-    parts: list[list[int]] = []
-    for place in group:
-        fitting = (part for part in parts if all(similarity(texts[place], texts[one]) > OTHER_ACT for one in part))
-        part = next(fitting, None)
-        if part is None:
-            parts.append([place])
-        else:
-            part.append(place)
-    return parts
+    return grouped(group, lambda one, other: similarity(texts[one], texts[other]) > OTHER_ACT)

@@ -24,6 +24,9 @@ class Review(models.Model):
         EXPIRED = "expired", "Expired"
         VOID = "void", "Void"
 
+    # For the owner, or for the caller's answer to them.
+    WAITING = (State.PENDING, State.ASKED)
+
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="reviews")
     # The A2A task that it is about: trust knows no tasks.
     task = models.UUIDField(unique=True)

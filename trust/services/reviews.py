@@ -32,7 +32,6 @@ REFUSED = "request.refused"
 # So many of a caller's skills are told apart.
 MAX_REFUSED = 50
 ABOUT_REVIEWS = (Notification.Kind.REVIEW, Notification.Kind.EXPIRING)
-WAITING = (State.PENDING, State.ASKED)
 # What a caller can say while the owner decides.
 MAX_TALK, MAX_TALK_CHARACTERS = 50, 100_000
 # Who says something in a review's talk.
@@ -243,7 +242,7 @@ def reviews_void(
     """Ends what waits for the owner: of a caller, or what came with keys of its, or of one task; what is `approved`
     and has not begun, too. Returns how many."""
     assert caller is not None or task is not None
-    states = [*WAITING, State.APPROVED] if approved else WAITING
+    states = [*Review.WAITING, State.APPROVED] if approved else Review.WAITING
     waiting = Review.objects.filter(state__in=states)
     if caller is not None:
         waiting = waiting.filter(caller=caller)
@@ -255,7 +254,7 @@ def reviews_void(
     return sum(review_void(review, reason, states=states) for review in rows)
 
 
-def review_void(review: Review, reason: str, *, states: Sequence[State] = WAITING) -> bool:
+def review_void(review: Review, reason: str, *, states: Sequence[State] = Review.WAITING) -> bool:
     """Ends a review that nothing can come of, if it is in one of `states`: its task ends with it, if it still waits."""
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state__in=states).update(state=State.VOID, note=reason)
@@ -271,7 +270,7 @@ def reviews_sweep(*, now: datetime | None = None, limit: int = 200) -> tuple[int
     """Ends reviews whose time has passed, and warns the owner of those whose time soon will. Returns both numbers."""
     now = now or timezone.now()
     rows = Review.objects.select_related("caller").order_by("expires_at", "id")
-    due = rows.filter(state__in=WAITING, expires_at__lte=now)
+    due = rows.filter(state__in=Review.WAITING, expires_at__lte=now)
     expired = _each(_expire, due[:limit], now)
     soon = now + timedelta(seconds=min(settings.REVIEW_WARN_SECONDS, settings.REVIEW_TTL / 2))
     close = rows.filter(state=State.PENDING, expires_at__lte=soon, expires_at__gt=now, warned_at=None)
@@ -293,7 +292,7 @@ def _expire(review: Review, now: datetime) -> bool:
     try:
         with transaction.atomic():
             # Not if it was put before the owner anew in this moment.
-            due = Review.objects.filter(pk=review.pk, state__in=WAITING, expires_at__lte=now)
+            due = Review.objects.filter(pk=review.pk, state__in=Review.WAITING, expires_at__lte=now)
             if not due.update(state=State.EXPIRED, decided_at=now, decision_text=EXPIRED):
                 return False
             review.state, review.decision_text = State.EXPIRED, EXPIRED

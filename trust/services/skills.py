@@ -15,6 +15,7 @@ from django.db.models import Q
 from trust.audit import audit
 from trust.matching import normalised
 from trust.models import Grant, Observation, Skill, SkillDraft
+from trust.selectors import every_skill_of
 from trust.services.reviews import reviews_lock
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
@@ -164,7 +165,7 @@ def _faults_of_shape(skill: Skill) -> Iterator[tuple[str, str]]:
 
 def _faults_of_names(skill: Skill) -> Iterator[tuple[str, str]]:
     """Each name is of one skill only, the built-in ones and those that are disabled included."""
-    others = Skill.objects.filter(Q(workspace_id=skill.workspace_id) | Q(workspace=None)).exclude(pk=skill.pk)
+    others = every_skill_of(skill.workspace_id).exclude(pk=skill.pk)
     taken = {
         name: other.slug for other in others.only("slug", "aliases") for name in (other.slug, *(other.aliases or ()))
     }

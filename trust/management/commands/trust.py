@@ -7,10 +7,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
-from django.db.models import Q
 
-from trust.models import Caller, Level, Skill
-from trust.selectors import audit_of_caller, reviews_waiting
+from trust.models import Caller, Level
+from trust.selectors import audit_of_caller, every_skill_of, reviews_waiting
 from trust.services import caller_set_level, grant_add, grant_revoke
 from volcanic.management.arguments import add_workspace_argument, workspace_from
 from volcanic.management.printing import iso, printable
@@ -55,9 +54,9 @@ def _change(caller: Caller, options: dict[str, Any]) -> None:
     reason = options["reason"]
     if options["level"]:
         caller_set_level(caller=caller, level=Level(options["level"]), reason=reason)
-    of_workspace = Q(workspace_id=caller.workspace_id) | Q(workspace=None)  # a disabled skill's grant can go, too
+    every = every_skill_of(caller.workspace_id)  # a disabled skill's grant can go, too
     for slug in options["revoke"]:
-        if not Skill.objects.filter(of_workspace, slug=slug).exists():
+        if not every.filter(slug=slug).exists():
             raise CommandError(f"There is no skill {slug!r}.")
         if not grant_revoke(caller=caller, slug=slug, stop=options["stop"], reason=reason):
             raise CommandError(f"{caller.name} is not granted {slug}: there is nothing to revoke.")
