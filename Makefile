@@ -41,7 +41,7 @@ bench: $(INSTALLED)  ## measure against the A2A SDK's own server
 
 clean:  ## delete VOLCANIC_VAR, .venv and caches; refused while something runs there
 	@if [ -e "$(VOLCANIC_VAR)" ]; then \
-		$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m volcanic.embedded remove "$(VOLCANIC_VAR)"; fi
+		$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m volcanic.processes.embedded remove "$(VOLCANIC_VAR)"; fi
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

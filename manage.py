@@ -12,7 +12,7 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from environs import EnvError
 
-    from volcanic.embedded import EmbeddedError, for_command
+    from volcanic.processes.embedded import EmbeddedError, for_command
 
     try:
         with for_command(sys.argv):

@@ -8,4 +8,4 @@ class A2AServerConfig(AppConfig):
     verbose_name = "A2A server"
 
     def ready(self) -> None:
-        from a2a_server import deciding  # noqa: F401  listens to the owner's decisions
+        from a2a_server import receivers  # noqa: F401  listens to the owner's decisions

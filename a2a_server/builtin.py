@@ -2,23 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 
-from a2a_server.artifacts import response_artifact
 from a2a_server.errors import ContentTypeNotSupported, InvalidParams, NotSupported
-from a2a_server.messages import message_text
+from a2a_server.submission import Submission
 from trust.models import NOTIFY_USER, QUERY_AVAILABILITY, Skill
 from trust.naming import named_skill
 from trust.policy import Mode, decide
 from trust.selectors import Standing, caller_standing
+from volcanic.a2a_json import message_text, response_artifact
 from volcanic.models import Notification
 from volcanic.presence import PresenceStatus, presence_of
 from volcanic.text import clean_text, cut
-
-if TYPE_CHECKING:
-    from a2a_server.services import Submission
 
 MAX_MESSAGE = 4000
 PASSED_ON = "Passed on to the owner."
@@ -42,7 +39,7 @@ class Answer:
     note: str = ""
 
 
-def answer_for(submission: "Submission") -> Answer | None:
+def answer_for(submission: Submission) -> Answer | None:
     """Returns the answer to a request for a built-in skill that its caller may have at once; None for any other
     request, which a worker looks at.
 
@@ -70,7 +67,7 @@ def answer_for(submission: "Submission") -> Answer | None:
     return answer(slug, submission.message, submission.workspace_id, standing, reported=decision.reported)
 
 
-def _built_in(submission: "Submission", standing: Standing) -> str | None:
+def _built_in(submission: Submission, standing: Standing) -> str | None:
     """Returns the id of the built-in skill that it names. No statement where it is exact: nothing else has it."""
     if submission.skill in (NOTIFY_USER, QUERY_AVAILABILITY):
         return str(submission.skill)

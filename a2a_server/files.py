@@ -18,7 +18,8 @@ from django.db import transaction
 from a2a_server.errors import InvalidParams
 from a2a_server.models import InboundFile
 from volcanic import outbound
-from volcanic.loop import run_on_loop
+from volcanic.a2a_json import free_file_name, safe_file_name
+from volcanic.aio.loop import run_on_loop
 from volcanic.media_types import HEAD_BYTES, sniff
 from volcanic.runtime.base import TurnFailedError
 from volcanic.runtime.tools import ToolError
@@ -28,8 +29,6 @@ from volcanic.toolbox.rules import INBOX, Rules
 logger = logging.getLogger(__name__)
 
 DOWNLOAD_SECONDS = 120.0
-_UNSAFE = re.compile(r"[^\w.() -]+")
-_MAX_NAME = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ def files_store(*, task_id: uuid.UUID, workspace: Path, caller: str) -> list[Sto
     written: list[str] = []
     try:
         for file in waiting:
-            name = _free_name(_safe_name(file), taken)
+            name = free_file_name(safe_file_name(file.filename, file.url), taken)
             content = _fetch(file) if file.url else bytes(file.content or b"")
             written.append(f"{INBOX}/{caller}/{task_id}/{name}")
             path = inbox.write(written[-1], content)
@@ -161,29 +160,3 @@ def _fetch(file: InboundFile) -> bytes:
     except outbound.OutboundError as error:
         raise TurnFailedError(f"The file {label} could not be fetched: {error}.") from error
     return into.getvalue()
-
-
-def _safe_name(file: InboundFile) -> str:
-    """Returns a name that is safe in any folder: letters, digits and `. _ - ( )`, no leading dot."""
-    name = file.filename.replace("\\", "/").rpartition("/")[2]
-    if not name and file.url:
-        name = unquote_to_bytes(file.url.partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]).decode(
-            "utf-8", "replace"
-        )
-    name = _UNSAFE.sub("_", name).strip(". ") or "file"
-    stem, dot, extension = name.rpartition(".")
-    if len(name) > _MAX_NAME:
-        name = f"{(stem or extension)[: _MAX_NAME - 12]}{dot}{extension[:10]}" if dot else name[:_MAX_NAME]
-    return name
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    """Returns a name that no other file of the task has, and takes it: `-2`, `-3` before the extension on a clash."""
-    stem, dot, extension = name.rpartition(".")
-    stem, extension = (stem, dot + extension) if dot and stem else (name, "")
-    candidate, number = name, 1
-    while candidate.lower() in taken:
-        number += 1
-        candidate = f"{stem}-{number}{extension}"
-    taken.add(candidate.lower())
-    return candidate

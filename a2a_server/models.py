@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from trust.models import Caller
 from volcanic.fields import EncryptedTextField
-from volcanic.models import Session
+from volcanic.models import LeasedRow, Session
 
 
 class TaskState(models.TextChoices):
@@ -65,9 +65,9 @@ class Task(models.Model):
     # Its run only reads: should the worker die, another does it again.
     repeatable = models.BooleanField(default=False, db_default=False, editable=False)
     # How often that was begun, for what waits now.
-    tries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    retries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     # What the run that is going on is for and has used so far: what the owner is told should it be broken off.
-    untold = models.TextField(blank=True, db_default="", editable=False)
+    pending_report = models.TextField(blank=True, db_default="", editable=False)
     # The owner wants to keep it: pruning passes it over.
     pinned = models.BooleanField(default=False, db_default=False)
 
@@ -210,9 +210,6 @@ class PushConfig(models.Model):
     # The protocol version that it was registered with, in which it is told.
     version = models.CharField(max_length=3, default="1.0")
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
-    # One process at a time delivers for a config: that keeps its deliveries in order.
-    holder = models.CharField(max_length=150, blank=True)
-    lease_expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -228,8 +225,8 @@ class PushConfig(models.Model):
         return self.config_id
 
 
-class PushDelivery(models.Model):
-    """One notification that a webhook is owed: the task as it was at event `seq`. Written with that event."""
+class PushDelivery(LeasedRow):
+    """One call that a webhook is owed: the task as it was at event `seq`. Written with that event."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -238,10 +235,7 @@ class PushDelivery(models.Model):
     config = models.ForeignKey(PushConfig, on_delete=models.CASCADE, related_name="deliveries")
     seq = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
-    attempts = models.PositiveIntegerField(default=0)
-    next_try_at = models.DateTimeField(default=timezone.now)
     last_status = models.PositiveIntegerField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     delivered_at = models.DateTimeField(null=True, blank=True)
 

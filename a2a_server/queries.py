@@ -5,6 +5,8 @@ changes a task's row also writes the event that tells of it, in the same stateme
 task; the row lock gives all events of a task one order.
 """
 
+from volcanic.events import EVENT_INSERT, TASK
+
 # The 1.0 wire form of a moment: UTC, milliseconds (5.6.1).
 _TIMESTAMP = """to_char(status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 
@@ -26,49 +28,44 @@ _EVENT_OF = """
 # webhook that is being deleted meanwhile is waited for, and gets none.
 _OUTBOX = """
     outbox AS (
-        INSERT INTO a2a_server_pushdelivery (config_id, seq, state, attempts, next_try_at, last_error, created_at)
-        SELECT config.id, changed.seq, 'pending', 0, %(now)s, '', %(now)s
+        INSERT INTO a2a_server_pushdelivery (
+            config_id, seq, state, attempt, retries, next_try_at, last_error, created_at)
+        SELECT config.id, changed.seq, 'pending', 0, 0, %(now)s, '', %(now)s
         FROM changed JOIN a2a_server_pushconfig AS config ON config.task_id = changed.id AND config.state <> 'stopped'
         FOR KEY SHARE OF config
         RETURNING config_id)
 """
+# The owner's pages hear of each change of state. In the statement, since tasks change often.
+_SHOWN = f"""
+    shown AS (
+        {EVENT_INSERT}
+        SELECT workspace_id, '{TASK}', changed.id::text, jsonb_build_object('state', changed.state), %(now)s
+        FROM changed {{workspace}}
+        RETURNING workspace_id)
+"""
+# A session that the statement itself makes can't be read by it.
+_SHOWN_OF_NEW = _SHOWN.format(workspace="CROSS JOIN (SELECT %(workspace)s::bigint AS workspace_id) AS workspace")
+_SHOWN_OF_SESSION = _SHOWN.format(workspace="JOIN volcanic_session AS session ON session.id = changed.session_id")
 _STATUS_EVENT_OF_CHANGED = f"{_EVENT_OF.format(payload=_STATUS_UPDATE, source='changed')}, {_OUTBOX}"
+# Who is told after commit: webhooks, and the owner's pages.
+_TOLD = "ARRAY(SELECT config_id FROM outbox), (SELECT workspace_id FROM shown)"
 
-# What the caller has of each quota, and whether one more fits. See `quotas` on how this holds when many come at a time.
-_COUNT_OPEN = """
+# What the caller has of the quotas of open tasks, and whether one more fits. `stored` is the mark that the sweep keeps
+# on the caller. Submissions that run in the same moment don't see each other: see `quotas`.
+_QUOTA = """
     opened AS (
         SELECT count(*) FILTER (WHERE state IN ('submitted', 'working')) AS running,
                count(DISTINCT context_id) FILTER (WHERE context_id <> %(context)s::text) AS contexts
         FROM a2a_server_task
         WHERE %(count_open)s::bool AND caller_id = %(caller)s
-          AND state IN ('submitted', 'working', 'input_required', 'auth_required'))
-"""
-_QUOTA = f"""{_COUNT_OPEN},
+          AND state IN ('submitted', 'working', 'input_required', 'auth_required')),
     quota AS (
-        SELECT running < %(max_running)s AND contexts < %(max_contexts)s AS fits,
-               running, contexts, 0::bigint AS tasks, 0::bigint AS bytes
+        SELECT running < %(max_running)s AND contexts < %(max_contexts)s AND %(stored)s < %(max_stored)s AS fits,
+               running, contexts
         FROM opened)
 """
-# All of them. A statement of its own: these counts would make the plain one be planned anew each time.
-_WHOLE_QUOTA = f"""{_COUNT_OPEN},
-    stored AS (
-        SELECT count(*) AS tasks
-        FROM (SELECT FROM a2a_server_task WHERE caller_id = %(caller)s LIMIT %(count_stored)s) AS counted),
-    inbox AS (
-        SELECT coalesce(sum(CASE
-                   WHEN file.size IS NOT NULL THEN file.size
-                   WHEN file.content IS NOT NULL THEN octet_length(file.content)
-                   WHEN task.state IN ('submitted', 'working', 'input_required', 'auth_required') THEN %(file_bytes)s
-                   ELSE 0 END), 0)::bigint AS bytes
-        FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
-        WHERE %(count_bytes)s::bool AND task.caller_id = %(caller)s),
-    quota AS (
-        SELECT running < %(max_running)s AND contexts < %(max_contexts)s AND tasks < %(max_stored)s
-               AND bytes <= %(max_bytes)s AS fits, running, contexts, tasks, bytes
-        FROM opened, stored, inbox)
-"""
-_SUBMITTED = """
-    SELECT changed.id, ARRAY(SELECT config_id FROM outbox), fits, running, contexts, tasks, bytes
+_SUBMITTED = f"""
+    SELECT changed.id, changed.session_id, fits, running, contexts, {_TOLD}
     FROM quota LEFT JOIN changed ON true
 """
 
@@ -113,8 +110,10 @@ _TASK_INSERT = f"""
         FROM session
         RETURNING id, session_id, context_id, state, status_message, status_at, seq)
 """
-_TASK_CREATE = f"""{_TASK_INSERT},
-    {_STATUS_EVENT_OF_CHANGED}
+TASK_CREATE = f"""
+    WITH {_QUOTA}, {_TASK_INSERT},
+    {_STATUS_EVENT_OF_CHANGED},
+    {_SHOWN_OF_NEW}
     {_SUBMITTED}
 """
 
@@ -129,12 +128,13 @@ _RECEIVED_BY_CHANGED = """
 
 # The answer to a question: of two that race, one finds the task still waiting. The row has no id when the task is not
 # this caller's, in another context, not waiting, when this message was received already, or over a quota.
-_TASK_CONTINUE = f"""
+TASK_CONTINUE = f"""
+    WITH {_QUOTA},
     changed AS (
         UPDATE a2a_server_task
         SET state = %(state)s::text, status_at = %(now)s, seq = seq + 1, enqueued_at = %(now)s, hops = %(hops)s,
             keys = keys || (SELECT array_agg(key) FROM unnest(%(keys)s::bigint[]) AS key WHERE key <> ALL(keys)),
-            tries = 0,
+            retries = 0,
             accepted_output_modes = %(modes)s::jsonb,
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             metadata = CASE WHEN %(metadata)s::jsonb IS NULL THEN metadata
@@ -148,16 +148,12 @@ _TASK_CONTINUE = f"""
           AND NOT EXISTS (
             SELECT FROM a2a_server_receivedmessage
             WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
-        RETURNING id, context_id, state, status_message, status_at, seq),
+        RETURNING id, session_id, context_id, state, status_message, status_at, seq),
     {_RECEIVED_BY_CHANGED},
-    {_STATUS_EVENT_OF_CHANGED}
+    {_STATUS_EVENT_OF_CHANGED},
+    {_SHOWN_OF_SESSION}
     {_SUBMITTED}
 """
-
-TASK_CREATE = f"WITH {_QUOTA}, {_TASK_CREATE}"
-TASK_CREATE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CREATE}"
-TASK_CONTINUE = f"WITH {_QUOTA}, {_TASK_CONTINUE}"
-TASK_CONTINUE_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_CONTINUE}"
 
 # What a message that is none for a new task belongs to: it was received before, or the same request waits.
 RECEIVED_TASK = f"""
@@ -169,7 +165,7 @@ RECEIVED_TASK = f"""
 """
 
 # What the caller says while the owner decides: kept in the history, and told as a status that says so.
-TASK_TALK = f"""
+TASK_ADD_MESSAGE = f"""
     WITH changed AS (
         UPDATE a2a_server_task
         SET status_at = %(now)s, seq = seq + 1,
@@ -181,10 +177,11 @@ TASK_TALK = f"""
           AND NOT EXISTS (
             SELECT FROM a2a_server_receivedmessage
             WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s)
-        RETURNING id, context_id, state, status_message, status_at, seq),
+        RETURNING id, session_id, context_id, state, status_message, status_at, seq),
     {_RECEIVED_BY_CHANGED},
-    {_STATUS_EVENT_OF_CHANGED}
-    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
+    {_STATUS_EVENT_OF_CHANGED},
+    {_SHOWN_OF_SESSION}
+    SELECT id, {_TOLD} FROM changed
 """
 
 # Every change of state but the two above. The caller of this statement says from which states it may start, and for a
@@ -200,50 +197,29 @@ TASK_TRANSITION = f"""
             attempt = attempt + %(claims)s, worker = %(worker)s::text, lease_expires_at = %(lease)s,
             enqueued_at = CASE WHEN %(state)s::text = 'submitted' THEN %(now)s ELSE enqueued_at END,
             repeatable = repeatable AND %(claims)s = 0,
-            tries = CASE WHEN state = 'auth_required' THEN 0 ELSE tries END
+            retries = CASE WHEN state = 'auth_required' THEN 0 ELSE retries END
         FROM before
         WHERE id = task_id AND state = ANY(%(from_states)s::text[])
           AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
           AND (%(caller)s::bigint IS NULL OR caller_id = %(caller)s)
           AND (%(lease_before)s::timestamptz IS NULL OR lease_expires_at < %(lease_before)s)
-          AND (%(attempts)s::int IS NULL OR (repeatable AND tries < %(attempts)s))
+          AND (%(max_retries)s::int IS NULL OR (repeatable AND retries < %(max_retries)s))
         RETURNING a2a_server_task.*, was),
-    {_STATUS_EVENT_OF_CHANGED}
+    {_STATUS_EVENT_OF_CHANGED},
+    {_SHOWN_OF_SESSION}
 """
-# A run that does something and is ended from outside, whoever does it, is reported: what it was for, what it used, what
-# it had answered.
-TASK_TRANSITION_ONLY = (
-    TASK_TRANSITION
-    + """,
-    notified AS (
-        INSERT INTO volcanic_notification (
-            workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
-        SELECT caller.workspace_id, changed.session_id, 'report', changed.id, 'task:' || changed.id, caller.name,
-               changed.untold || coalesce(E'\\nAnswered so far: ' || left(regexp_replace(
-                   artifact.payload #>> '{parts,0,text}', '\\s+', ' ', 'g'), 500), '')
-               || E'\\n' || initcap(changed.state)
-               || coalesce(': ' || (changed.status_message #>> '{parts,0,text}'), '.'),
-               false, %(now)s
-        FROM changed JOIN trust_caller AS caller ON caller.id = changed.caller_id
-        LEFT JOIN a2a_server_artifact AS artifact
-            ON artifact.task_id = changed.id AND artifact.artifact_id = 'response'
-        WHERE changed.untold <> '' AND changed.state IN ('failed', 'canceled', 'rejected'))
-    SELECT id, was, ARRAY(SELECT config_id FROM outbox) FROM changed
-"""
-)
+TASK_TRANSITION_ONLY = f"{TASK_TRANSITION} SELECT id, was, session_id, caller_id, pending_report, {_TOLD} FROM changed"
 
 # Claims a submitted task, notes the interaction (once for each message: not again when it runs by an approval), and
 # reads what the run needs: one statement instead of four.
-TASK_CLAIM = (
-    TASK_TRANSITION
-    + """,
+TASK_CLAIM = f"""{TASK_TRANSITION},
     caller AS (
         UPDATE trust_caller AS caller
         SET first_seen_at = coalesce(first_seen_at, %(now)s), last_interaction_at = %(now)s,
             interaction_count = interaction_count + CASE WHEN EXISTS (
                 SELECT FROM trust_review AS review
                 WHERE review.task = changed.id AND review.state = 'approved'
-                  AND review.covers = jsonb_array_length(changed.history)
+                  AND review.message_count = jsonb_array_length(changed.history)
                 ) THEN 0 ELSE 1 END
         FROM changed WHERE caller.id = changed.caller_id
         RETURNING caller.id, caller.name, caller.level, caller.enabled)
@@ -251,7 +227,7 @@ TASK_CLAIM = (
            changed.metadata, changed.accepted_output_modes, changed.hops,
            caller.id, caller.name, caller.level, caller.enabled,
            workspace.id, workspace.slug, workspace.notify_owner,
-           (SELECT coalesce(jsonb_object_agg(skill.slug, g.level), '{}')::text
+           (SELECT coalesce(jsonb_object_agg(skill.slug, g.level), '{{}}')::text
             FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
             WHERE g.caller_id = caller.id AND skill.enabled),
            EXISTS (SELECT FROM volcanic_turn AS turn WHERE turn.session_id = changed.session_id),
@@ -261,13 +237,12 @@ TASK_CLAIM = (
            changed.request_digest, jsonb_array_length(changed.history),
            (SELECT id FROM trust_review AS review WHERE review.task = changed.id),
            changed.skill, CASE WHEN jsonb_array_length(changed.history) > 1 THEN changed.history -> 0 END,
-           ARRAY(SELECT config_id FROM outbox)
+           {_TOLD}
     FROM changed
     JOIN caller ON caller.id = changed.caller_id
     JOIN volcanic_session AS session ON session.id = changed.session_id
     JOIN volcanic_workspace AS workspace ON workspace.id = session.workspace_id
 """
-)
 
 # Writes an artifact as it now is, and the event that shows what is new of it. Only the run that holds the task can.
 _ARTIFACT_UPDATE = """
@@ -300,55 +275,35 @@ _LAST_EVENTS = f"""written AS (
         UNION ALL
         SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
 
-# A line for the owner, in the statement that changes the task; none where there is no text.
-_NOTIFY = """
-    notified AS (
-        INSERT INTO volcanic_notification (
-            workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
-        SELECT %(workspace)s, session_id, %(notice_kind)s::text, id, 'task:' || id, %(caller_name)s::text,
-               %(notice)s::text, false, %(now)s
-        FROM changed WHERE %(notice)s::text IS NOT NULL)
-"""
-
-# The end of a run, all or nothing: the last of its answer where there is one, its state, the turn in the transcript,
-# and the report to the owner. Only the run that holds the task can write it; or, without an attempt, the owner.
+# The end of a run: the last of its answer where there is one, and its state. Only the run that holds the task can write
+# it; or, without an attempt, the owner.
 RUN_FINISH = f"""
     WITH changed AS (
         UPDATE a2a_server_task
-        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL, untold = '',
+        SET state = %(state)s::text, status_at = %(now)s, worker = '', lease_expires_at = NULL, pending_report = '',
             status_message = %(status_message)s::jsonb || jsonb_build_object('contextId', context_id),
             seq = seq + CASE WHEN %(artifact_id)s::text IS NULL THEN 1 ELSE 2 END
         WHERE id = %(task)s AND state = %(from_state)s::text AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s)
         RETURNING id, session_id, context_id, state, status_message, status_at, seq),
     {_LAST_EVENTS},
-    turn AS (
-        INSERT INTO volcanic_turn (session_id, origin, prompt, messages, pending, state, started_at, finished_at)
-        SELECT session_id, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb, %(pending)s::jsonb,
-               %(outcome)s::text, %(started)s, %(now)s
-        FROM changed),
-    {_NOTIFY},
-    {_OUTBOX}
-    SELECT id, ARRAY(SELECT config_id FROM outbox) FROM changed
+    {_OUTBOX},
+    {_SHOWN_OF_SESSION}
+    SELECT id, session_id, {_TOLD} FROM changed
 """
 
 # A request for a built-in skill, from its arrival to its answer: no worker has a part in it.
-_TASK_ANSWER = f"""{_TASK_INSERT},
+TASK_ANSWER = f"""
+    WITH {_QUOTA}, {_TASK_INSERT},
     {_LAST_EVENTS},
     caller AS (
         UPDATE trust_caller
         SET interaction_count = interaction_count + 1, last_interaction_at = %(now)s,
             first_seen_at = coalesce(first_seen_at, %(now)s)
         WHERE id IN (SELECT %(caller)s FROM changed)),
-    note AS (
-        INSERT INTO volcanic_workingnote (workspace_id, namespace, key, text, updated_at, expires_at)
-        SELECT %(workspace)s, 'a2a-inbox/' || id, 'message', %(note)s::text, %(now)s, %(note_expires)s
-        FROM changed WHERE %(note)s::text IS NOT NULL),
-    {_NOTIFY},
-    {_OUTBOX}
+    {_OUTBOX},
+    {_SHOWN_OF_NEW}
     {_SUBMITTED}
 """
-TASK_ANSWER = f"WITH {_QUOTA}, {_TASK_ANSWER}"
-TASK_ANSWER_THOROUGHLY = f"WITH {_WHOLE_QUOTA}, {_TASK_ANSWER}"
 
 # What a worker notes of its run before the turn begins; not when it is to run on a grant that was revoked since.
 # Whoever revokes waits for it, and then finds what runs.
@@ -357,14 +312,15 @@ RUN_NOTE = """
         SELECT FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
         WHERE g.caller_id = %(caller)s AND skill.slug = %(granted)s::text FOR KEY SHARE OF g)
     UPDATE a2a_server_task
-    SET skill = %(skill)s, repeatable = %(repeatable)s, tries = tries + %(tried)s, untold = %(untold)s
+    SET skill = %(skill)s, repeatable = %(repeatable)s, retries = retries + %(retries)s,
+        pending_report = %(pending_report)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
       AND (%(granted)s::text = '' OR EXISTS (SELECT FROM held))
 """
 
 # What it has used, before it uses it.
 RUN_USES = """
-    UPDATE a2a_server_task SET untold = %(untold)s
+    UPDATE a2a_server_task SET pending_report = %(pending_report)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
 
@@ -420,4 +376,29 @@ TASKS_PAGE = f"""
 
 EVENTS_AFTER = """
     SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
+"""
+
+# A caller's files, in bytes. One that is to be fetched counts as the most that it can be while its task is open.
+BYTES_RESERVE = """
+    UPDATE trust_caller SET inbox_bytes = inbox_bytes + %(coming)s
+    WHERE id = %(caller)s AND inbox_bytes + %(coming)s <= %(most)s
+"""
+BYTES_USED = "SELECT inbox_bytes FROM trust_caller WHERE id = %(caller)s"
+
+# The marks of what each caller has stored, where they are wrong.
+USAGE_COUNT = """
+    WITH stored AS (SELECT caller_id, count(*) AS tasks FROM a2a_server_task GROUP BY caller_id),
+    inbox AS (
+        SELECT task.caller_id, sum(CASE
+                   WHEN file.size IS NOT NULL THEN file.size
+                   WHEN file.content IS NOT NULL THEN octet_length(file.content)
+                   WHEN task.state IN ('submitted', 'working', 'input_required', 'auth_required') THEN %(file_bytes)s
+                   ELSE 0 END) AS bytes
+        FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
+        GROUP BY task.caller_id)
+    UPDATE trust_caller AS caller SET stored_tasks = counted.tasks, inbox_bytes = counted.bytes
+    FROM (SELECT caller.id, coalesce(stored.tasks, 0) AS tasks, coalesce(inbox.bytes, 0)::bigint AS bytes
+          FROM trust_caller AS caller
+          LEFT JOIN stored ON stored.caller_id = caller.id LEFT JOIN inbox ON inbox.caller_id = caller.id) AS counted
+    WHERE caller.id = counted.id AND (caller.stored_tasks, caller.inbox_bytes) <> (counted.tasks, counted.bytes)
 """

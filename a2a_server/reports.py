@@ -1,10 +1,10 @@
 """What the owner is told of what was done without them, or by their approval."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from a2a_server.messages import message_text
-from a2a_server.services import Claim
 from trust.models import Skill
+from volcanic.a2a_json import message_text
 from volcanic.runtime.base import Outcome, TurnState
 from volcanic.text import one_line
 
@@ -12,13 +12,13 @@ MAX_REQUEST, MAX_ANSWER, MAX_LISTED = 300, 500, 10
 _WORDS = {TurnState.COMPLETED: "Answered", TurnState.INPUT_REQUIRED: "Asks the agent"}
 
 
-def asked(claim: Claim, skill: Skill | None) -> str:
-    """Returns what a run is for: the request, and the message that the task goes on with."""
+def asked(message: Mapping[str, Any], first_message: Mapping[str, Any] | None, skill: Skill | None) -> str:
+    """Returns what a run is for: the request, and where the task goes on with `message` that, too."""
     for_skill = f" for {skill.name}" if skill else ""
-    last = one_line(message_text(claim.message), MAX_REQUEST)
-    if claim.first_message is None:
+    last = one_line(message_text(message), MAX_REQUEST)
+    if first_message is None:
         return f"Asked{for_skill}: {last}"
-    return f"Asked{for_skill}: {one_line(message_text(claim.first_message), MAX_REQUEST)}\nThen: {last}"
+    return f"Asked{for_skill}: {one_line(message_text(first_message), MAX_REQUEST)}\nThen: {last}"
 
 
 def used(tools: Iterable[str], files: Iterable[str]) -> str:
@@ -32,6 +32,16 @@ def report(request: str, outcome: Outcome, uses: str) -> str:
     word = _WORDS.get(outcome.state) or outcome.state.value.capitalize()
     ended = f"{word}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}"
     return "\n".join(line for line in (request, ended, uses) if line)
+
+
+def broken_off(pending_report: str, answered: str, ended: str, reason: str) -> str:
+    """Returns what the owner is told of a run that was ended from outside. `pending_report` says what it was for and
+    what it used, `answered` what it had answered; `ended` and `reason` say how and why it ended."""
+    lines = [pending_report]
+    if answered:
+        lines.append(f"Answered so far: {one_line(answered, MAX_ANSWER)}")
+    lines.append(f"{ended}: {reason}" if reason else f"{ended}.")
+    return "\n".join(lines)
 
 
 def _listed(names: list[str]) -> str:

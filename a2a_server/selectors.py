@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.errors import InvalidParams, TaskNotFound
-from a2a_server.messages import message_text
 from a2a_server.models import INTERRUPTED, TERMINAL, TaskState
+from volcanic.a2a_json import message_text
 from volcanic.text import one_line
 
 

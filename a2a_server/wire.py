@@ -15,7 +15,6 @@ from a2a.utils import errors as sdk_errors
 from django.conf import settings
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_server.envelope import V1
 from a2a_server.errors import (
     ContentTypeNotSupported,
     InvalidParams,
@@ -28,14 +27,16 @@ from a2a_server.errors import (
 )
 from a2a_server.files import IncomingFile, incoming_file, incoming_url
 from a2a_server.models import PushConfig, TaskState
-from a2a_server.push_configs import WantedPush
 from a2a_server.selectors import TaskFilter, parse_task_id
-from a2a_server.services import Submission
+from a2a_server.submission import Submission, WantedPush
 from trust.digests import request_digest
 from trust.selectors import AuthenticatedCaller
 from volcanic.text import clean_json, clean_text
 
 logger = logging.getLogger(__name__)
+
+# The versions of the protocol that are spoken, as the header A2A-Version names them.
+V1, V03 = "1.0", "0.3"
 
 _CONTEXT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CONFIG_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
@@ -120,6 +121,7 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
         files=files,
         push=push,
         limits=caller.limits,
+        stored_tasks=caller.stored_tasks,
         key_id=caller.key_id,
         request_digest=request_digest(wire_message, metadata, message.context_id),
         skill=skill,

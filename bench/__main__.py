@@ -12,7 +12,7 @@ from types import FrameType
 from bench import peer, product, report
 from bench.measure import Measured, Options, measure
 from bench.processes import PROJECT, BenchError
-from volcanic import embedded
+from volcanic.processes import embedded
 
 RESULT = PROJECT / "var" / "bench.json"
 # Installed with the developer's requirements; without them the peer's database store cannot run.

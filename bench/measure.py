@@ -14,7 +14,7 @@ from bench.client import PATH, Answer
 from bench.load import DRAIN_SECONDS, Order, Result
 from bench.processes import PROJECT, BenchError, cpu_seconds, memory_of
 from bench.product import LISTED_TASKS, Keys
-from volcanic.supervisor.spec import Spec
+from volcanic.processes.supervisor.spec import Spec
 
 MEASURES = ("send", "immediate", "get", "stream", "list", "notify", "push")
 Measured = dict[str, float]

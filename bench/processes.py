@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from volcanic.supervisor.spec import Spec
+from volcanic.processes.supervisor.spec import Spec
 
 PROJECT = Path(__file__).resolve().parent.parent
 _PATIENCE = 60.0  # seconds

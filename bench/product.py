@@ -11,12 +11,12 @@ from pathlib import Path
 
 from bench.processes import PROJECT, BenchError, program, web_server
 from bench.receiver import HOST
-from volcanic import embedded
+from volcanic.processes import embedded
 
 VAR = PROJECT / "var" / "bench"
 LISTED_TASKS = 100_000
 # The two workers that `manage.py up` starts: their queues, and threads where they are not WORKER_THREADS.
-_WORKERS = {"worker": ("turns", None), "errands": ("watches,push,default", 4)}
+_WORKERS = {"worker": ("turns", None), "background": ("watches,push,default", 4)}
 
 # Completed tasks as an echo turn leaves them, each in a session of its own, one second apart.
 _FILL = """

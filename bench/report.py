@@ -29,7 +29,7 @@ _ROWS = (
     ("  from the change to its arrival, 99 of 100 within, ms", "push_delay_p99_ms", False),
     ("  processor time of all processes, ms each", "push_cpu_ms", False),
 )
-_MEMORY = ("web", "worker", "errands", "postgres", "valkey")
+_MEMORY = ("web", "worker", "background", "postgres", "valkey")
 _RATIOS = {
     "send": "send_per_second",
     "immediate": "immediate_per_second",

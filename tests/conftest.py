@@ -20,7 +20,7 @@ from pytest_django.fixtures import Settings
 from tests.product import Api, Product
 from trust.models import CHAT, Caller, Level
 from trust.services import builtin_skills_ensure, caller_create
-from volcanic import db
+from volcanic.aio import db
 from volcanic.models import Workspace
 from volcanic.services import workspace_create
 

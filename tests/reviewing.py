@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.waiting import wait_for
+from trust.decisions import review_decide
 from trust.models import Observation, Review
-from trust.services import review_decide
 from volcanic.acting import acting_as
 
 Decision = Observation.Decision

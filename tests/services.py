@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from volcanic.embedded import temporary
+from volcanic.processes.embedded import temporary
 
 _services = ExitStack()
 

@@ -3,13 +3,13 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from trust.matching import skill_match
 from trust.models import Skill
+from trust.name_matching import skill_match
 from trust.selectors import skills_of_workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Unnamed:
+class UnknownSkill:
     """No skill goes by that name, or more than one does."""
 
     name: str
@@ -17,16 +17,16 @@ class Unnamed:
     near: tuple[str, ...] = ()
 
 
-def named_skill(name: object, *, workspace_id: int, grants: Collection[str]) -> Skill | Unnamed:
+def named_skill(name: object, *, workspace_id: int, grants: Collection[str]) -> Skill | UnknownSkill:
     """Returns the enabled skill that a request's metadata names: by id, alias, or near enough to be meant.
 
     What comes near is only told of skills that are on the public card or granted to the caller. One statement.
     """
     if not isinstance(name, str):
-        return Unnamed(str(name)[:100])
+        return UnknownSkill(str(name)[:100])
     skills = list(skills_of_workspace(workspace_id))
     match = skill_match(name, skills)
     if match.skill is not None:
         return match.skill
     known = {skill.slug for skill in skills if skill.workspace_id is None or skill.advertised or skill.slug in grants}
-    return Unnamed(name[:100], tuple(near for near in match.near if near in known))
+    return UnknownSkill(name[:100], tuple(near for near in match.near if near in known))

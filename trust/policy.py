@@ -34,7 +34,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Handling:
     """The mode, and the reason in words that the caller's model can use."""
 
     mode: Mode
@@ -58,7 +58,7 @@ def decide(
     approved: bool = False,
     held: bool = False,
     has_draft: bool = False,
-) -> Decision:
+) -> Handling:
     """Returns what a request for `skill` by a caller at `level` leads to.
 
     `grants` holds the granted skills, each with the level that counts for it where it is not the caller's. `kind` is
@@ -67,19 +67,19 @@ def decide(
     `has_draft`: there is a draft of a skill that would cover it.
     """
     if hops > max_hops:
-        return Decision(Mode.REJECT, too_many_hops(hops, max_hops))
+        return Handling(Mode.REJECT, too_many_hops(hops, max_hops))
     if skill == NOTIFY_USER:
-        return Decision(Mode.BUILT_IN)
+        return Handling(Mode.BUILT_IN)
     granted = skill in grants
     counts = grants.get(skill) or level
     done = Mode.BUILT_IN if kind is Skill.Kind.BUILT_IN else Mode.FULL_TURN
     if not granted and skill != CHAT:
-        return Decision(Mode.REJECT, _missing(skill, kind))
+        return Handling(Mode.REJECT, _missing(skill, kind))
     if approved or (granted and counts is Level.ACT and not held):
-        return Decision(done, reported=True)
+        return Handling(done, reported=True)
     if skill == CHAT:
-        return Decision(Mode.TRIAGE, offers_draft=has_draft and not granted and counts is Level.PROPOSE)
-    return Decision(Mode.REVIEW, offers_grant=counts is Level.PROPOSE)
+        return Handling(Mode.TRIAGE, offers_draft=has_draft and not granted and counts is Level.PROPOSE)
+    return Handling(Mode.REVIEW, offers_grant=counts is Level.PROPOSE)
 
 
 def too_many_hops(hops: int, most: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.db import DatabaseError, connection
 
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 
 logger = logging.getLogger(__name__)
 

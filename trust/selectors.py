@@ -25,12 +25,14 @@ class AuthenticatedCaller:
     # The key's last use was noted a while ago: note it again.
     key_use_is_stale: bool
     limits: Limits = field(default_factory=Limits.of)
+    # How many tasks it has stored, as of the last count.
+    stored_tasks: int = 0
 
 
 # One row at most: a digest is unique across all workspaces.
 _BY_DIGEST = """
     SELECT caller.id, caller.name, caller.workspace_id, key.id,
-           key.last_used_at IS NULL OR key.last_used_at < now() - interval '1 minute',
+           key.last_used_at IS NULL OR key.last_used_at < now() - interval '1 minute', caller.stored_tasks,
            caller.requests_per_minute, caller.max_running_tasks, caller.max_open_contexts,
            caller.max_inbox_bytes, caller.max_stored_tasks
     FROM trust_callerkey AS key JOIN trust_caller AS caller ON caller.id = key.caller_id
@@ -46,17 +48,17 @@ def caller_by_key_digest(digest: str) -> AuthenticatedCaller | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    caller_id, name, workspace_id, key_id, stale, *limits = row
-    return AuthenticatedCaller(caller_id, name, workspace_id, key_id, stale, Limits.of(limits))
+    caller_id, name, workspace_id, key_id, stale, stored, *limits = row
+    return AuthenticatedCaller(caller_id, name, workspace_id, key_id, stale, Limits.of(limits), stored)
 
 
 def caller_by_identity(*, issuer: str, agent_id: str) -> tuple[AuthenticatedCaller, bool] | None:
     """Returns the caller that an identity stands for, and whether it is enabled. One statement."""
-    columns = ("caller_id", "caller__name", "caller__workspace_id", "caller__enabled")
+    columns = ("caller_id", "caller__name", "caller__workspace_id", "caller__enabled", "caller__stored_tasks")
     limits = [f"caller__{column}" for column in COLUMNS]
     rows = CallerIdentity.objects.filter(issuer=issuer, agent_id=agent_id).values_list(*columns, *limits)[:1]
-    for caller_id, name, workspace_id, enabled, *overrides in rows:
-        return AuthenticatedCaller(caller_id, name, workspace_id, None, False, Limits.of(overrides)), enabled
+    for caller_id, name, workspace_id, enabled, stored, *overrides in rows:
+        return AuthenticatedCaller(caller_id, name, workspace_id, None, False, Limits.of(overrides), stored), enabled
     return None
 
 
@@ -149,3 +151,15 @@ def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | Non
 def reviews_waiting(*, caller_id: int) -> int:
     """Returns how many requests of a caller wait for the owner, or for the caller's answer to them."""
     return Review.objects.filter(caller_id=caller_id, state__in=Review.WAITING).count()
+
+
+def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:
+    """Returns the keys of the observations that a grant rests on: the owner's grant in a review, and the evidence of
+    the draft that it was learned from."""
+    given = Observation.objects.filter(
+        caller_id=caller_id, decision=Observation.Decision.GRANT, skill=slug, reversed_at=None
+    )
+    # By the id: the skill itself may just have been deleted.
+    drafts = SkillDraft.objects.filter(caller_id=caller_id, slug=slug)
+    learned = [number for evidence in drafts.values_list("evidence", flat=True) for number in evidence]
+    return [*given.values_list("pk", flat=True), *learned]

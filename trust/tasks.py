@@ -28,9 +28,9 @@ def learn_all() -> None:
     """Has the callers of which there is something new learned about, and drafts tried, each apart: what lost messages
     were to do, and what no message was sent for, as when a caller only leaves the owner word."""
     for caller_id in callers_to_learn():
-        publish(learn, caller_id)
+        publish("trust.tasks.learn", caller_id)
     for draft_id in drafts_untried():
-        publish(preview, draft_id)
+        publish("trust.tasks.preview", draft_id)
 
 
 @shared_task(name="trust.tasks.preview")

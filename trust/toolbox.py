@@ -2,7 +2,7 @@
 
 from trust.models import Skill
 from trust.selectors import skills_of_workspace
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import SKILLS, ToolContext, ToolError, register
 

@@ -10,7 +10,7 @@ _django = get_asgi_application()  # sets Django up: nothing of ours may be impor
 
 from django.conf import settings  # noqa: E402
 
-from a2a_server.app import A2AApplication, serves  # noqa: E402
+from a2a_server.http.app import A2AApplication, serves  # noqa: E402
 from volcanic import probes  # noqa: E402
 
 _a2a = A2AApplication() if settings.A2A_ENABLED else None

@@ -6,7 +6,7 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
 
-from celery import Celery, Task
+from celery import Celery
 from kombu.exceptions import OperationalError
 
 from volcanic.worker import WakeHub
@@ -19,14 +19,15 @@ app.autodiscover_tasks()
 app.steps["consumer"].add(WakeHub)
 
 
-def publish(task: "Task[Any, Any]", *args: Any) -> bool:
-    """Sends a Celery message, and returns whether the broker took it.
+def publish(task: str, *args: Any) -> bool:
+    """Sends a Celery message for the task of this name, and returns whether the broker took it.
 
-    A broker that is away is no error: the row that the message would point at is there, and a sweep finds it.
+    By name, so that services need not import the entry points that import them. A broker that is away is no error:
+    the row that the message points at is stored, and a sweep finds it.
     """
     try:
-        task.apply_async(args=args, retry=False)
+        app.send_task(task, args=args, retry=False)
     except (OperationalError, OSError) as error:
-        logger.warning("message for %s not sent, the sweep will make up for it: %s", task.name, error)
+        logger.warning("message for %s not sent, the sweep will make up for it: %s", task, error)
         return False
     return True

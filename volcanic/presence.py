@@ -1,7 +1,5 @@
 """Whether the owner is there: what they last did, and whether their assistant is at work for them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -11,7 +9,7 @@ from django.db import connection
 from django.db.models import Exists
 from django.utils import timezone
 
-from volcanic.models import Session, Workspace
+from volcanic.models import Prompt, Workspace
 
 # Activity is written down once in so many seconds, however much of it there is.
 NOTED_SECONDS = 10
@@ -44,8 +42,8 @@ def owner_seen(user_id: int) -> bool:
 
 
 def presence_of(workspace_id: int) -> PresenceStatus:
-    """Returns where a workspace's owner is: busy while a turn of theirs runs, available when they did something within
-    five minutes, else away. One statement."""
+    """Returns where a workspace's owner is: busy while a prompt of theirs runs, available when they did something
+    within five minutes, else away. One statement."""
     busy, last_active_at = _signs(workspace_id)
     if busy:
         return PresenceStatus.BUSY
@@ -55,39 +53,18 @@ def presence_of(workspace_id: int) -> PresenceStatus:
 
 
 def idle(workspace_id: int) -> bool:
-    """Tells whether a workspace's owner did nothing for IDLE_SECONDS, and no turn of theirs runs. One statement."""
+    """Tells whether a workspace's owner did nothing for IDLE_SECONDS, and no prompt of theirs runs. One statement."""
     busy, last_active_at = _signs(workspace_id)
     if busy:
         return False
     return last_active_at is None or timezone.now() - last_active_at >= timedelta(seconds=settings.IDLE_SECONDS)
 
 
-def owner_turn_began(session_id: int, until: datetime) -> None:
-    """Notes that a turn of the owner's runs in a session, until then at most: a worker that dies says no more."""
-    Session.objects.filter(pk=session_id).update(busy_until=until)
-
-
-def owner_turn_ended(session_id: int) -> None:
-    """Notes that no turn of the owner's runs in a session any more."""
-    Session.objects.filter(pk=session_id).update(busy_until=None)
-
-
-@contextmanager
-def owner_turn(session_id: int, until: datetime) -> Iterator[None]:
-    """Has the owner be busy for the time of the block, and until `until` at most."""
-    owner_turn_began(session_id, until)
-    try:
-        yield
-    finally:
-        owner_turn_ended(session_id)
-
-
 def _signs(workspace_id: int) -> tuple[bool, datetime | None]:
-    """Returns whether a turn of the owner's runs, and when they last did something."""
-    # A workspace can have a hundred thousand sessions, of which hardly any is busy. That it is not null says so to the
-    # planner: the time alone, in a prepared statement, looks like a third of them.
-    running = Session.objects.filter(
-        workspace_id=workspace_id, kind=Session.Kind.OWNER, busy_until__isnull=False, busy_until__gt=timezone.now()
+    """Returns whether a prompt of the owner's runs, and when they last did something."""
+    # A lease that has passed is a worker that died: the sweep comes by soon.
+    running = Prompt.objects.filter(
+        session__workspace_id=workspace_id, state=Prompt.State.RUNNING, lease_expires_at__gt=timezone.now()
     )
     rows = Workspace.objects.filter(pk=workspace_id).annotate(busy=Exists(running))
     busy, last_active_at = rows.values_list("busy", "owner__presence__last_active_at").first() or (False, None)

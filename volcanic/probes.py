@@ -7,7 +7,7 @@ from typing import Any
 from django.db import DatabaseError, connection
 from starlette.responses import JSONResponse
 
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 
 logger = logging.getLogger(__name__)
 

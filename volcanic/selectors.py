@@ -27,32 +27,32 @@ def workspaces_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Workspace]
 MAX_HISTORY_TURNS, MAX_HISTORY_CHARACTERS = 200, 400_000
 
 
-def session_history(*, session_id: int, origin: str) -> tuple[Sequence[PastTurn], PastTurn | None]:
-    """Returns a session's newest past turns, oldest first, and the one among them whose open question a new turn of
-    `origin` answers (None if there is none).
+def session_history(*, session_id: int, asker: str) -> tuple[Sequence[PastTurn], PastTurn | None]:
+    """Returns a session's newest past turns, oldest first, and the one among them whose open question a new turn
+    answers: the last question of `asker` that is open (None if there is none, or for the asker "").
 
     That one comes last, whatever ran in the session since it asked: an answer follows its question.
     """
     turns = Turn.objects.filter(session_id=session_id).order_by("-id")
-    newest, own = turns.values("pk")[:MAX_HISTORY_TURNS], turns.filter(origin=origin).values("pk")[:1]
+    newest = turns.values("pk")[:MAX_HISTORY_TURNS]
+    asking = turns.filter(asker=asker, pending__isnull=False) if asker else turns.none()
+    question = asking.values_list("pk", flat=True).first()
     backwards = F("id").desc()
     fitting = Q(rank=1) | Q(rank__lte=MAX_HISTORY_TURNS, size__lte=MAX_HISTORY_CHARACTERS)
     rows = (
-        Turn.objects.filter(Q(pk__in=newest) | Q(pk__in=own))
+        Turn.objects.filter(Q(pk__in=newest) | Q(pk=question))
         .annotate(
             rank=Window(RowNumber(), order_by=backwards),
             size=Window(Sum(Length(Cast("messages", TextField()))), order_by=backwards),
             fits=ExpressionWrapper(fitting, output_field=BooleanField()),
         )
-        .filter(Q(fits=True) | Q(origin=origin))
+        .filter(Q(fits=True) | Q(pk=question))
         .order_by("id")
-        .values_list("origin", "messages", "pending", "fits")
+        .values_list("pk", "origin", "messages", "pending")
     )
-    past = [(PastTurn(origin=row[0], messages=row[1], pending=row[2]), row[3]) for row in rows]
-    answered = next((turn for turn, _ in reversed(past) if turn.origin == origin), None)
-    if answered is None or answered.pending is None:
-        return [turn for turn, fits in past if fits], None
-    return [*(turn for turn, fits in past if fits and turn is not answered), answered], answered
+    past = {row[0]: PastTurn(origin=row[1], messages=row[2], pending=row[3]) for row in rows}
+    answered = past.pop(question, None) if question else None
+    return [*past.values(), answered] if answered else list(past.values()), answered
 
 
 _MAX_WORDS = 12

@@ -1,18 +1,23 @@
 """The verbs of the assistant's own tables."""
 
+import json
 import uuid
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from volcanic.channels import channels_check
-from volcanic.models import Memory, Notification, WorkingNote, Workspace
-from volcanic.text import clean_text
+from volcanic.events import EVENT_INSERT, NOTIFICATION, event_append, wake
+from volcanic.models import Memory, Notification, Turn, WorkingNote, Workspace
+from volcanic.origins import task_origin
+from volcanic.redaction import redact
+from volcanic.text import clean_json, clean_text
 
 
 @transaction.atomic
@@ -24,15 +29,6 @@ def workspace_create(*, slug: str, owner: User) -> Workspace:
     workspace.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     (workspace.path / "inbox").mkdir(mode=0o700, exist_ok=True)
     return workspace
-
-
-def workspace_set_channels(*, workspace: Workspace, text: str) -> int:
-    """Gives a workspace's owner the channels in `text`, one address a line, in place of what was there; "" is none.
-    Returns how many. Raises ValidationError for an address that can't be used; nothing is changed then."""
-    urls = channels_check(text)
-    workspace.notify_urls = "\n".join(urls) or None
-    workspace.save(update_fields=["notify_urls", "updated_at"])
-    return len(urls)
 
 
 def memory_create(*, workspace_id: int, text: str, source: str = "", caller: str = "", origin: str = "") -> Memory:
@@ -58,18 +54,130 @@ def notification_create(
     task: uuid.UUID | None = None,
     urgent: bool = False,
 ) -> Notification:
-    """Leaves a line for the owner. `caller` names whom the assistant was working for, `task` the A2A task that it is
-    about. The owner is told when they are idle, of what is `urgent` at once (volcanic/notices.py)."""
-    return Notification.objects.create(
-        workspace_id=workspace_id,
+    """Leaves a line for the owner. `caller` names the agent that the assistant was working for, `task` the A2A task
+    that the line is about. The owner is told when they are idle, of what is `urgent` at once
+    (volcanic/notifications/telling.py)."""
+    with transaction.atomic():
+        notification = Notification.objects.create(
+            workspace_id=workspace_id,
+            session_id=session_id,
+            text=clean_text(text),
+            origin=origin,
+            caller=caller,
+            kind=kind,
+            task=task,
+            urgent=urgent,
+        )
+        event_append(workspace_id=workspace_id, kind=NOTIFICATION, subject=notification.pk, payload={"kind": str(kind)})
+    return notification
+
+
+@transaction.atomic
+def turn_create(
+    *,
+    session_id: int,
+    origin: str,
+    asker: str,
+    prompt: str,
+    messages: Sequence[Any],
+    pending: Any,
+    state: str,
+    started_at: datetime,
+    closes_question: bool = False,
+) -> Turn:
+    """Adds a finished turn to a session's transcript. `pending` is its open question, None for none; `asker` says whose
+    question that is. `closes_question`: the turn answered the asker's question, and no older one is open any more."""
+    if closes_question:
+        Turn.objects.filter(session_id=session_id, asker=asker, pending__isnull=False).update(pending=None)
+    return Turn.objects.create(
         session_id=session_id,
-        text=clean_text(text),
         origin=origin,
-        caller=caller,
-        kind=kind,
-        task=task,
-        urgent=urgent,
+        asker=asker,
+        prompt=clean_text(prompt),
+        messages=clean_json(list(messages)),
+        pending=clean_json(pending),
+        state=state,
+        started_at=started_at,
+        finished_at=timezone.now(),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTurn:
+    """The turn that a task's run came to, for the transcript."""
+
+    prompt: str
+    messages: Sequence[Any]
+    state: str
+    started_at: datetime
+    pending: Any = None
+
+
+# In one statement, for the end of a task's run is the hot path.
+_RECORD = f"""
+    WITH notification AS (
+        INSERT INTO volcanic_notification (
+            workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
+        SELECT %(workspace)s::bigint, %(session)s::bigint, %(kind)s::text, %(task)s::uuid, %(origin)s::text,
+               %(caller)s::text, %(text)s::text, false, %(now)s::timestamptz
+        WHERE %(text)s::text IS NOT NULL
+        RETURNING id, kind),
+    event AS (
+        {EVENT_INSERT}
+        SELECT %(workspace)s::bigint, '{NOTIFICATION}', id::text, jsonb_build_object('kind', kind), %(now)s::timestamptz
+        FROM notification),
+    turn AS (
+        INSERT INTO volcanic_turn (
+            session_id, origin, asker, prompt, messages, pending, state, started_at, finished_at)
+        SELECT %(session)s::bigint, %(origin)s::text, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb,
+               %(pending)s::jsonb, %(state)s::text, %(started)s::timestamptz, %(now)s::timestamptz
+        WHERE %(messages)s::jsonb IS NOT NULL)
+    INSERT INTO volcanic_workingnote (workspace_id, namespace, key, text, updated_at, expires_at)
+    SELECT %(workspace)s::bigint, %(namespace)s::text, 'message', %(note)s::text, %(now)s::timestamptz,
+           %(note_expires)s::timestamptz
+    WHERE %(note)s::text IS NOT NULL
+"""
+
+
+def task_record(
+    *,
+    workspace_id: int,
+    session_id: int,
+    task: uuid.UUID,
+    turn: TaskTurn | None = None,
+    caller: str = "",
+    text: str = "",
+    kind: str = Notification.Kind.REPORT,
+    note: str = "",
+) -> None:
+    """Writes down what a task came to: its turn in the transcript, a line of `text` for the owner ("" for none) and a
+    working note of the task ("" for none). In the transaction of the change of the task. One statement, or none.
+    """
+    if turn is None and not text and not note:
+        return
+    now = timezone.now()
+    values: dict[str, Any] = {
+        "workspace": workspace_id,
+        "session": session_id,
+        "task": task,
+        "origin": task_origin(task),
+        "now": now,
+        "caller": caller,
+        "text": clean_text(redact(text)) or None,
+        "kind": str(kind),
+        "prompt": clean_text(turn.prompt) if turn else "",
+        "messages": json.dumps(clean_json(list(turn.messages))) if turn else None,
+        "pending": None if turn is None or turn.pending is None else json.dumps(clean_json(turn.pending)),
+        "state": turn.state if turn else "",
+        "started": turn.started_at if turn else now,
+        "namespace": f"a2a-inbox/{task}",
+        "note": clean_text(note) or None,
+        "note_expires": now + timedelta(seconds=settings.WORKING_MEMORY_SECONDS),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD, values)
+    if text:
+        wake(workspace_id)
 
 
 def notifications_settle(*, task: uuid.UUID, kinds: Iterable[Notification.Kind]) -> int:

@@ -7,7 +7,7 @@ from a2a_server.services.ending import task_cancel, task_expire, task_read, task
 from a2a_server.services.owner import task_answer, task_ask, task_reject, task_resume, task_stop
 from a2a_server.services.runs import (
     ArtifactUpdate,
-    Claim,
+    Run,
     artifact_write,
     leases_renew,
     run_finish,
@@ -18,18 +18,14 @@ from a2a_server.services.runs import (
     task_claim,
     task_settle,
 )
-from a2a_server.services.submitting import Submission, Submitted, task_submit
-from a2a_server.services.transitions import SERVER_RESTARTED, push_enqueue, task_enqueue
+from a2a_server.services.submitting import task_submit
+from a2a_server.services.transitions import task_enqueue
 
 __all__ = [
-    "SERVER_RESTARTED",
     "ArtifactUpdate",
-    "Claim",
-    "Submission",
-    "Submitted",
+    "Run",
     "artifact_write",
     "leases_renew",
-    "push_enqueue",
     "run_finish",
     "run_note",
     "run_release",

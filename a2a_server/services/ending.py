@@ -10,16 +10,11 @@ from a2a_server import queries, selectors
 from a2a_server.errors import NotCancelable
 from a2a_server.models import TaskState
 from a2a_server.selectors import TaskView
-from a2a_server.services.transitions import (
-    SERVER_RESTARTED,
-    status_message,
-    task_enqueue,
-    transition,
-    transition_values,
-)
+from a2a_server.services.transitions import task_enqueue, task_move
 from trust.services import reviews_void
+from volcanic.turns.leases import SERVER_RESTARTED
 
-MAX_ATTEMPTS = 3
+MAX_RETRIES = 3
 
 
 def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
@@ -39,30 +34,29 @@ def task_cancel(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 
     What waits for the owner is void. Raises TaskNotFound, or NotCancelable when the task has ended.
     """
-    changed = transition(transition_values(task_id, TaskState.CANCELED, caller=caller_id))
-    if changed is None:
+    was = task_move(task_id, TaskState.CANCELED, caller=caller_id)
+    if was is None:
         task = task_read(task_id=task_id, caller_id=caller_id)
         raise NotCancelable(f"The task has ended already ({task.state.value}).")
     # After it and apart: a decision takes the review first and then the task, so that holding both here could lock
     # the two out. Should this process die in between, the decision finds the task canceled.
-    begun = changed[1] == TaskState.WORKING
+    begun = was is TaskState.WORKING
     reviews_void(task=task_id, reason="The task was canceled.", approved=not begun)
     return selectors.task_get(task_id=task_id, caller_id=caller_id)
 
 
 def task_expire(*, task_id: uuid.UUID) -> bool:
     """Ends the run of a task whose lease has passed, since its worker is gone: working → failed, or for a run that only
-    reads → submitted, MAX_ATTEMPTS times at most. Returns whether this call did."""
+    reads → submitted, MAX_RETRIES times at most. Returns whether this call did."""
     now = timezone.now()
-    again = transition_values(
-        task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], now=now, lease_before=now, attempts=MAX_ATTEMPTS
+    working = [TaskState.WORKING]
+    again = task_move(
+        task_id, TaskState.SUBMITTED, only_from=working, now=now, lease_before=now, max_retries=MAX_RETRIES
     )
-    if transition(again) is not None:
+    if again is not None:
         transaction.on_commit(lambda: task_enqueue(task_id))
         return True
-    values = transition_values(task_id, TaskState.FAILED, now=now, lease_before=now)
-    values["status_message"] = status_message(task_id, SERVER_RESTARTED)
-    return transition(values) is not None
+    return task_move(task_id, TaskState.FAILED, text=SERVER_RESTARTED, now=now, lease_before=now) is not None
 
 
 def tasks_sweep(*, unclaimed_after: timedelta = timedelta(seconds=5), limit: int = 500) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """The verbs by which the owner's decision reaches a task that waits for it. Each is one conditional statement."""
 
-import json
 import uuid
 
 from django.db import IntegrityError, transaction
@@ -8,10 +7,9 @@ from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.models import RUNNING, TaskState
-from a2a_server.services.runs import ArtifactUpdate, notice_values
-from a2a_server.services.transitions import status_message, task_enqueue, transition, transition_values
-from volcanic.origins import task_origin
-from volcanic.text import clean_json, clean_text
+from a2a_server.services.runs import ArtifactUpdate
+from a2a_server.services.transitions import task_enqueue, task_move, transition
+from volcanic.services import TaskTurn, task_record
 
 STOPPED = "The owner took the grant for this back."
 _WAITING = TaskState.AUTH_REQUIRED
@@ -20,10 +18,9 @@ _WAITING = TaskState.AUTH_REQUIRED
 def task_resume(*, task_id: uuid.UUID) -> bool | None:
     """Has an approved task run: auth_required → submitted. Returns whether this call did it; None when another task
     runs in its context just now, so that it has to be tried again."""
-    values = transition_values(task_id, TaskState.SUBMITTED, only_from=[_WAITING])
     try:
         with transaction.atomic():
-            done = transition(values) is not None
+            done = task_move(task_id, TaskState.SUBMITTED, only_from=[_WAITING]) is not None
     except IntegrityError as error:
         if "task_one_running_per_session" in str(error):
             return None
@@ -37,7 +34,6 @@ def task_answer(*, task_id: uuid.UUID, request: str, reply: str, artifact: dict[
     """Answers a task with the owner's own words: auth_required → completed, with the artifact, and both sides' words in
     the transcript. Returns whether this call did it."""
     now = timezone.now()
-    words = [{"role": "user", "text": request}, {"role": "assistant", "text": reply}]
     values = {
         "task": task_id,
         "attempt": None,
@@ -45,34 +41,27 @@ def task_answer(*, task_id: uuid.UUID, request: str, reply: str, artifact: dict[
         "from_state": _WAITING.value,
         "state": TaskState.COMPLETED.value,
         "status_message": None,
-        "origin": task_origin(task_id),
-        "prompt": clean_text(request),
-        "messages": json.dumps(clean_json(words)),
-        "pending": None,
-        "outcome": TaskState.COMPLETED.value,
-        "started": now,
-        **notice_values(0, "", ""),
         **ArtifactUpdate(artifact=artifact).values(),
     }
-    return transition(values, queries.RUN_FINISH) is not None
+    words = [{"role": "user", "text": request}, {"role": "assistant", "text": reply}]
+    turn = TaskTurn(prompt=request, messages=words, state=TaskState.COMPLETED.value, started_at=now)
+    with transaction.atomic():
+        row = transition(values, queries.RUN_FINISH)
+        if row is not None:
+            task_record(workspace_id=row[-1], session_id=row[1], task=task_id, turn=turn)
+    return row is not None
 
 
 def task_ask(*, task_id: uuid.UUID, question: str) -> bool:
     """Asks the caller something for the owner: auth_required → input_required. Returns whether this call did it."""
-    message = status_message(task_id, question)
-    values = transition_values(task_id, TaskState.INPUT_REQUIRED, only_from=[_WAITING], status_message=message)
-    return transition(values) is not None
+    return task_move(task_id, TaskState.INPUT_REQUIRED, only_from=[_WAITING], text=question) is not None
 
 
 def task_reject(*, task_id: uuid.UUID, text: str) -> bool:
     """Ends a task that the owner does not have done: auth_required, or input_required after a question of theirs →
     rejected. Returns whether this call did it."""
     waiting = [_WAITING, TaskState.INPUT_REQUIRED]
-    message = status_message(task_id, text)
-    return (
-        transition(transition_values(task_id, TaskState.REJECTED, only_from=waiting, status_message=message))
-        is not None
-    )
+    return task_move(task_id, TaskState.REJECTED, only_from=waiting, text=text) is not None
 
 
 def task_stop(*, task_id: uuid.UUID) -> bool:
@@ -80,6 +69,4 @@ def task_stop(*, task_id: uuid.UUID) -> bool:
 
     Returns whether this call did it.
     """
-    message = status_message(task_id, STOPPED)
-    values = transition_values(task_id, TaskState.CANCELED, only_from=RUNNING, status_message=message)
-    return transition(values) is not None
+    return task_move(task_id, TaskState.CANCELED, only_from=RUNNING, text=STOPPED) is not None

@@ -2,28 +2,36 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from a2a_server import queries
 from a2a_server.models import TaskState
-from a2a_server.services.transitions import FROM_STATES, status_message, task_enqueue, transition, transition_values
+from a2a_server.services.transitions import (
+    FROM_STATES,
+    status_message,
+    task_enqueue,
+    task_move,
+    transition,
+    transition_values,
+)
 from trust.models import Level
-from volcanic import wakeups
+from volcanic.aio import wakeups
 from volcanic.models import Notification
 from volcanic.redaction import redact
 from volcanic.runtime.base import Outcome
+from volcanic.services import TaskTurn, task_record
 from volcanic.text import clean_json, clean_text
+from volcanic.turns.leases import RunKey, lease_duration
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class Run:
     """A run: one attempt at a task, and what it needs to know. All writes of the run name it."""
 
     task_id: uuid.UUID
@@ -62,7 +70,7 @@ class Claim:
     first_message: dict[str, Any] | None
 
 
-def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
+def task_claim(*, task_id: uuid.UUID, worker: str) -> Run | None:
     """Takes a submitted task for this worker: submitted → working, under a lease. One statement.
 
     Returns None when it is not there to be taken: done already, canceled, or another worker's.
@@ -74,7 +82,7 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
     row = transition(values, queries.TASK_CLAIM)
     if row is None:
         return None
-    return Claim(
+    return Run(
         task_id=row[0],
         attempt=row[1],
         session_id=row[2],
@@ -104,11 +112,6 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Claim | None:
     )
 
 
-def lease_duration() -> timedelta:
-    """Returns how long a claimed task is its worker's without a sign of life."""
-    return timedelta(seconds=settings.LEASE_SECONDS)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ArtifactUpdate:
     """An artifact as it now is, and what an event shows of it: `chunk`, or all of it."""
@@ -132,24 +135,23 @@ class ArtifactUpdate:
 NO_ARTIFACT = {"artifact_id": None, "payload": None, "chunk": None, "append": False, "last": False}
 
 
-def artifact_write(*, claim: Claim, update: ArtifactUpdate) -> bool:
+def artifact_write(*, run: Run, update: ArtifactUpdate) -> bool:
     """Stores an artifact while its run goes on, with the event that tells of it. One statement.
 
     Returns whether the run still holds its task; if not, nothing was written.
     """
-    values = {"task": claim.task_id, "attempt": claim.attempt, "now": timezone.now(), **update.values()}
+    values = {"task": run.task_id, "attempt": run.attempt, "now": timezone.now(), **update.values()}
     with connection.cursor() as cursor:
         cursor.execute(queries.ARTIFACT_WRITE, values)
         done = cursor.fetchone() is not None
     if done:
-        transaction.on_commit(lambda: wakeups.send(str(claim.task_id), TaskState.WORKING.value))
+        transaction.on_commit(lambda: wakeups.send(str(run.task_id), TaskState.WORKING.value))
     return done
 
 
 def run_finish(
     *,
-    claim: Claim,
-    origin: str,
+    run: Run,
     prompt: str,
     outcome: Outcome,
     text: str,
@@ -157,59 +159,70 @@ def run_finish(
     report: str = "",
     report_kind: str = Notification.Kind.REPORT,
 ) -> bool:
-    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report. One statement.
+    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report.
 
     `text` is the status message (redacted), "" for none; `update` the last of the answer; `report` what the owner is
     told of it afterwards, "" for nothing. Returns whether the run still held its task; if not, nothing was written.
     """
     state = TaskState(outcome.state.value)
+    assert TaskState.WORKING in FROM_STATES[state]
     values = {
-        "task": claim.task_id,
-        "attempt": claim.attempt,
+        "task": run.task_id,
+        "attempt": run.attempt,
         "now": timezone.now(),
         "state": state.value,
         "from_state": TaskState.WORKING.value,
-        **notice_values(claim.workspace_id, claim.caller_name, report, report_kind),
-        "status_message": status_message(claim.task_id, text) if text else None,
-        "origin": origin,
-        "prompt": prompt,
-        "messages": json.dumps(clean_json(outcome.messages)),
-        "pending": None if outcome.pending is None else json.dumps(clean_json(outcome.pending)),
-        "outcome": outcome.state.value,
-        "started": claim.started_at,
+        "status_message": status_message(run.task_id, text) if text else None,
         **(update.values() if update else NO_ARTIFACT),
     }
-    assert TaskState.WORKING in FROM_STATES[state]
-    return transition(values, queries.RUN_FINISH) is not None
+    turn = TaskTurn(
+        prompt=prompt,
+        messages=outcome.messages,
+        pending=outcome.pending,
+        state=outcome.state.value,
+        started_at=run.started_at,
+    )
+    with transaction.atomic():
+        held = transition(values, queries.RUN_FINISH) is not None
+        if held:
+            task_record(
+                workspace_id=run.workspace_id,
+                session_id=run.session_id,
+                task=run.task_id,
+                turn=turn,
+                caller=run.caller_name,
+                text=report,
+                kind=report_kind,
+            )
+    return held
 
 
-def task_settle(*, claim: Claim, state: TaskState, text: str = "") -> bool:
+def task_settle(*, run: Run, state: TaskState, text: str = "") -> bool:
     """Ends a run that needed no turn: working → `state`, with `text` as the status message (redacted).
 
     Returns whether the run still held its task; if not, nothing was written.
     """
-    message = status_message(claim.task_id, text) if text else None
-    values = transition_values(
-        claim.task_id, state, only_from=[TaskState.WORKING], attempt=claim.attempt, status_message=message
-    )
-    return transition(values) is not None
+    return task_move(run.task_id, state, only_from=[TaskState.WORKING], text=text, attempt=run.attempt) is not None
 
 
-def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False, untold: str = "", granted: str = "") -> bool:
+def run_note(
+    *, run: Run, skill: str = "", repeatable: bool = False, pending_report: str = "", granted: str = ""
+) -> bool:
     """Notes what a run is for: the skill asked for ("" for a plain request), and whether it may be done again by
     another worker, should this one die.
 
-    `untold` is what the owner is told should it be broken off; `granted` the skill whose grant it needs, "" for none.
+    `pending_report` is what the owner is told should it be broken off, `granted` the skill whose grant it needs ("" for
+    none).
     Returns whether the run still held its task, and the caller that grant.
     """
     values: dict[str, Any] = {
-        "task": claim.task_id,
-        "attempt": claim.attempt,
+        "task": run.task_id,
+        "attempt": run.attempt,
         "skill": skill,
         "repeatable": repeatable,
-        "tried": int(repeatable),
-        "untold": clean_text(redact(untold)),
-        "caller": claim.caller_id,
+        "retries": int(repeatable),
+        "pending_report": clean_text(redact(pending_report)),
+        "caller": run.caller_id,
         "granted": granted,
     }
     with connection.cursor() as cursor:
@@ -217,53 +230,38 @@ def run_note(*, claim: Claim, skill: str = "", repeatable: bool = False, untold:
         return bool(cursor.rowcount)
 
 
-def run_uses(*, claim: Claim, untold: str) -> bool:
+def run_uses(*, run: Run, pending_report: str) -> bool:
     """Writes down what a run has used so far, in the words in which the owner is told of it should the run be broken
     off. Returns whether the run still held its task; if not, nothing was written."""
     with connection.cursor() as cursor:
         cursor.execute(
-            queries.RUN_USES, {"task": claim.task_id, "attempt": claim.attempt, "untold": clean_text(redact(untold))}
+            queries.RUN_USES,
+            {"task": run.task_id, "attempt": run.attempt, "pending_report": clean_text(redact(pending_report))},
         )
         return bool(cursor.rowcount)
 
 
-def run_release(*, claim: Claim) -> bool:
+def run_release(*, run: Run) -> bool:
     """Gives a run that only reads back, to be done by another worker: working → submitted. Returns whether the run
     still held its task."""
-    values = transition_values(claim.task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], attempt=claim.attempt)
-    done = transition(values) is not None
+    done = task_move(run.task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], attempt=run.attempt) is not None
     if done:
-        transaction.on_commit(lambda: task_enqueue(claim.task_id))
+        transaction.on_commit(lambda: task_enqueue(run.task_id))
     return done
 
 
-def notice_values(
-    workspace_id: int, caller_name: str, text: str, kind: str = Notification.Kind.REPORT
-) -> dict[str, Any]:
-    """Returns the parameters of a line for the owner that goes with a change of a task; no `text`, no line."""
-    return {
-        "workspace": workspace_id,
-        "caller_name": caller_name,
-        "notice": clean_text(redact(text)) or None,
-        "notice_kind": kind,
-    }
-
-
-def leases_renew(*, runs: Sequence[tuple[uuid.UUID, int]]) -> None:
-    """Renews the leases of (task, attempt) runs, those that are still theirs."""
+def leases_renew(runs: Collection[RunKey]) -> None:
+    """Renews the leases of (task, attempt) runs, those that are still held."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            queries.LEASES_RENEW,
-            {
-                "tasks": [run[0] for run in runs],
-                "attempts": [run[1] for run in runs],
-                "lease": timezone.now() + lease_duration(),
-            },
-        )
+        cursor.execute(queries.LEASES_RENEW, {**_arrays(runs), "lease": timezone.now() + lease_duration()})
 
 
-def runs_lost(*, runs: Sequence[tuple[uuid.UUID, int]]) -> set[tuple[uuid.UUID, int]]:
-    """Returns those of the (task, attempt) runs that their worker holds no more: canceled, expired, taken over."""
+def runs_lost(runs: Collection[RunKey]) -> set[RunKey]:
+    """Returns those of the (task, attempt) runs that no longer hold their lease: canceled, expired, taken over."""
     with connection.cursor() as cursor:
-        cursor.execute(queries.RUNS_LOST, {"tasks": [run[0] for run in runs], "attempts": [run[1] for run in runs]})
+        cursor.execute(queries.RUNS_LOST, _arrays(runs))
         return {(row[0], row[1]) for row in cursor.fetchall()}
+
+
+def _arrays(runs: Collection[RunKey]) -> dict[str, Any]:
+    return {"tasks": [run[0] for run in runs], "attempts": [run[1] for run in runs]}

@@ -4,9 +4,8 @@ import json
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -15,64 +14,26 @@ from django.utils import timezone
 
 from a2a_server import builtin, queries, quotas
 from a2a_server.errors import InvalidParams, NotSupported
-from a2a_server.files import IncomingFile, file_line, files_keep
-from a2a_server.messages import message_text
+from a2a_server.files import file_line, files_keep
 from a2a_server.models import TERMINAL, TaskState
-from a2a_server.push_configs import WantedPush, push_config_set
+from a2a_server.push.configs import push_config_set
 from a2a_server.selectors import TaskView, references_of
 from a2a_server.services.ending import task_read
-from a2a_server.services.runs import ArtifactUpdate, notice_values
+from a2a_server.services.runs import ArtifactUpdate
 from a2a_server.services.transitions import status_message, task_enqueue, tell, transition
-from trust.limits import Limits
+from a2a_server.submission import Submission, Submitted
 from trust.policy import too_many_hops
 from trust.services import review_add
+from volcanic.a2a_json import message_text
 from volcanic.origins import session_scope
+from volcanic.services import task_record
 
 ADDED = "Your message was added to the request. The owner has not decided yet."
 CONTEXT_BUSY = "context busy, retry when the current task ends"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submission:
-    """A message that a caller sent, checked and in our own words.
-
-    `message` is its wire form, `digest` of the whole of it. `task_id` names the task to make, or when `continues` the
-    one to go on with; `context_id` may be "".
-    """
-
-    caller_id: int
-    caller_name: str
-    workspace_id: int
-    message: dict[str, Any]
-    digest: str
-    task_id: uuid.UUID
-    continues: bool = False
-    context_id: str = ""
-    metadata: dict[str, Any] | None = None
-    accepted_output_modes: Sequence[str] = ()
-    hops: int = 0
-    files: Sequence[IncomingFile] = ()
-    push: WantedPush | None = None
-    limits: Limits = field(default_factory=Limits.of)
-    # The key that it came with, where it came with one.
-    key_id: int | None = None
-    # Of what it asks for, whatever its id.
-    request_digest: str = ""
-    # What it calls the skill that it asks for; None for a plain request.
-    skill: Any = None
-
-
-class Submitted(NamedTuple):
-    """The task that a message led to. `fresh` when this call has it run; otherwise nothing is about to happen. `view`
-    is the task where it is known without reading it: a built-in skill answered."""
-
-    task_id: uuid.UUID
-    fresh: bool
-    view: TaskView | None = None
-
-
 def task_submit(*, submission: Submission) -> Submitted:
-    """Makes a task of a message, or continues the one it names, and has it run. One statement, unless near a quota.
+    """Makes a task of a message, or continues the one it names, and has it run. One statement for a plain message.
 
     The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else; so does
     the same request again while it waits for the owner. A message for a task that waits for the owner is added to the
@@ -81,55 +42,46 @@ def task_submit(*, submission: Submission) -> Submitted:
     the context is busy), ContentTypeNotSupported (files for a built-in skill), QuotaExceeded.
     """
     answer = builtin.answer_for(submission) if submission.skill and not submission.continues else None
-    check = quotas.Check(
-        caller_id=submission.caller_id,
-        limits=submission.limits,
-        continues=submission.continues,
-        files=submission.files,
-    )
-    if not check.always_near and (submitted := _submit(submission, check, answer)) is not None:
-        return submitted
-    submitted = _submit(submission, check.exactly(), answer)
-    assert submitted is not None
-    return submitted
-
-
-# The same, where a built-in skill answers.
-_ANSWERING = {
-    queries.TASK_CREATE: queries.TASK_ANSWER,
-    queries.TASK_CREATE_THOROUGHLY: queries.TASK_ANSWER_THOROUGHLY,
-}
-
-
-def _submit(submission: Submission, check: quotas.Check, answer: builtin.Answer | None) -> Submitted | None:
-    """Does it, or returns None if that has to be done again, exactly: the caller is near a quota."""
     over = submission.hops > settings.MAX_HOPS
-    statement, counts = check.statement()
-    values = _values(submission) | counts
+    values = _values(submission) | quotas.quota_values(submission)
+    statement = queries.TASK_CONTINUE if submission.continues else queries.TASK_CREATE
     if answer is not None:
-        statement = _ANSWERING[statement]
-        values |= _answer_values(submission, answer)
-    task_id = submission.task_id
+        statement, values = queries.TASK_ANSWER, values | _answer_values(answer)
     # What comes along needs statements of its own; a plain message is one statement, and needs no more.
-    along = submission.files or submission.push is not None
-    with transaction.atomic() if along or check.exact else nullcontext():
-        if check.exact:
-            check.lock()
+    along = submission.files or submission.push is not None or answer is not None
+    with transaction.atomic() if along else nullcontext():
         row = _execute_unless_busy(statement, values)
-        used = quotas.Used(*row[2:])
-        check.note(used, values)
+        used = quotas.Used(*row[2:5])
         if row[0] is None:
-            return _not_submitted(submission, values, check, used)
-        if submission.files and not over:
-            files_keep(task_id=task_id, files=submission.files)
-        if submission.push is not None:
-            push_config_set(task_id=task_id, caller_id=submission.caller_id, wanted=submission.push)
+            return _not_submitted(submission, values, used)
+        if not over:
+            _keep_what_came_along(submission, row[1], answer)
+        elif submission.push is not None:
+            push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)
     runs = not over and answer is None
     if runs:
-        transaction.on_commit(lambda: task_enqueue(task_id))
-    if submission.continues:  # nobody can wait for a new task yet
-        transaction.on_commit(lambda: tell(task_id, values["state"], row[1]))
-    return Submitted(task_id, fresh=runs, view=None if answer is None else _answered(values))
+        transaction.on_commit(lambda: task_enqueue(submission.task_id))
+    transaction.on_commit(lambda: tell(submission.task_id, values["state"], row[5], row[6]))
+    return Submitted(submission.task_id, fresh=runs, view=None if answer is None else _answered(values))
+
+
+def _keep_what_came_along(submission: Submission, session_id: int, answer: builtin.Answer | None) -> None:
+    """Keeps a message's files and its webhook, and what a built-in skill's answer leaves for the owner."""
+    if submission.files:
+        quotas.bytes_reserve(submission)
+        files_keep(task_id=submission.task_id, files=submission.files)
+    if submission.push is not None:
+        push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)
+    if answer is not None:
+        task_record(
+            workspace_id=submission.workspace_id,
+            session_id=session_id,
+            task=submission.task_id,
+            caller=submission.caller_name,
+            text=answer.notice,
+            kind=answer.notice_kind,
+            note=answer.note,
+        )
 
 
 def _answered(values: dict[str, Any]) -> TaskView:
@@ -181,15 +133,11 @@ def _values(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _answer_values(submission: Submission, answer: builtin.Answer) -> dict[str, Any]:
-    now = timezone.now()
+def _answer_values(answer: builtin.Answer) -> dict[str, Any]:
     return {
         "state": TaskState.COMPLETED.value,
         "first_seq": 2,
         **ArtifactUpdate(artifact=answer.artifact).values(),
-        **notice_values(submission.workspace_id, submission.caller_name, answer.notice, answer.notice_kind),
-        "note": answer.note or None,
-        "note_expires": now + timedelta(seconds=settings.WORKING_MEMORY_SECONDS),
     }
 
 
@@ -205,28 +153,24 @@ def _execute_unless_busy(query: str, values: dict[str, Any]) -> Sequence[Any]:
         raise
 
 
-def _not_submitted(
-    submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used
-) -> Submitted | None:
-    """Returns the task of the same message sent before, or None to try again exactly; else raises what is wrong."""
+def _not_submitted(submission: Submission, values: dict[str, Any], used: quotas.Used) -> Submitted:
+    """Returns the task of the same message sent before; else raises what is wrong."""
     if (found := _received_before(values)) is not None:
         known, joined = found
         if joined and submission.push is not None:
             push_config_set(task_id=known, caller_id=submission.caller_id, wanted=submission.push)
         return Submitted(known, fresh=False)
-    if submission.continues and (_talk(submission, values, check, used) or _received_before(values) is not None):
-        return Submitted(submission.task_id, fresh=False)
     if submission.continues:
+        if _add_to_thread(submission, values) or _received_before(values) is not None:
+            return Submitted(submission.task_id, fresh=False)
         _refuse_continuation(submission, unless_waiting=not used.fits)
-    if not check.exact:
-        return None
     if used.fits:
         raise NotSupported("The same request waited for the owner until just now. Send it again.")
-    raise check.refusal(used)
+    raise quotas.refusal(submission, used)
 
 
-def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, used: quotas.Used) -> bool:
-    """Adds a message to a task that waits for the owner: talk, whatever it says. Returns whether the task does.
+def _add_to_thread(submission: Submission, values: dict[str, Any]) -> bool:
+    """Adds a message to the thread of a task that waits for the owner. Returns whether the task waits.
 
     Raises NotSupported when more is said than an owner would read, or it was passed on too often; QuotaExceeded for
     files that don't fit.
@@ -248,14 +192,13 @@ def _talk(submission: Submission, values: dict[str, Any], check: quotas.Check, u
             )
         except ValidationError as error:
             raise NotSupported(" ".join(error.messages)) from None
-        if not added or transition(values, queries.TASK_TALK) is None:
+        if not added or transition(values, queries.TASK_ADD_MESSAGE) is None:
             transaction.set_rollback(True)
             return False
         if submission.hops > settings.MAX_HOPS:
             raise NotSupported(too_many_hops(submission.hops, settings.MAX_HOPS))
         if submission.files:
-            if not check.files_fit(used):
-                raise check.refusal(used)
+            quotas.bytes_reserve(submission)
             files_keep(task_id=submission.task_id, files=submission.files)
         if submission.push is not None:
             push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)

@@ -19,14 +19,17 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from a2a_server import queries
-from a2a_server.models import TERMINAL, TaskState
-from volcanic import wakeups
+from a2a_server import queries, reports
+from a2a_server.models import TERMINAL, Artifact, TaskState
+from a2a_server.push.deliveries import push_deliveries
+from trust.models import Caller
+from volcanic.a2a_json import RESPONSE, message_text
+from volcanic.aio import wakeups
 from volcanic.celery import publish
+from volcanic.events import wake_key
 from volcanic.redaction import redact
+from volcanic.services import task_record
 from volcanic.text import clean_text
-
-SERVER_RESTARTED = "server restarted"
 
 # From which states each state may be reached. Terminal states lead nowhere.
 FROM_STATES: Mapping[TaskState, Sequence[TaskState]] = {
@@ -71,7 +74,7 @@ def transition_values(
         "caller": None,
         "lease": None,
         "lease_before": None,
-        "attempts": None,
+        "max_retries": None,
         "worker": "",
     }
     return values | extra
@@ -84,30 +87,58 @@ def transition(values: dict[str, Any], query: str = queries.TASK_TRANSITION_ONLY
         cursor.execute(query, values)
         row: Sequence[Any] | None = cursor.fetchone()
     if row is not None:
-        configs: list[int] = row[-1]
-        transaction.on_commit(lambda: tell(values["task"], values["state"], configs))
+        configs, workspace_id = row[-2], row[-1]
+        transaction.on_commit(lambda: tell(values["task"], values["state"], configs, workspace_id))
     return row
 
 
-def tell(task_id: uuid.UUID, state: str, configs: list[int]) -> None:
-    """Tells whoever waits for a task that it changed, and has its webhooks served."""
+def task_move(
+    task_id: uuid.UUID, state: TaskState, *, only_from: Sequence[TaskState] | None = None, text: str = "", **extra: Any
+) -> TaskState | None:
+    """Moves a task to `state`, with `text` as its status message (redacted). Returns the state it was in; None if it
+    can't be moved: it is not there, in no state that leads there, or another attempt's.
+
+    A run that has done something and is ended so is reported to the owner. `only_from` and `extra` as in
+    `transition_values`.
+    """
+    message = status_message(task_id, text) if text else None
+    values = transition_values(task_id, state, only_from=only_from, status_message=message, **extra)
+    if state not in _ENDED_FROM_OUTSIDE:
+        row = transition(values)
+        return None if row is None else TaskState(row[1])
+    with transaction.atomic():
+        row = transition(values)
+        if row is not None and row[4]:
+            _report_broken_off(task_id, row, state, text)
+    return None if row is None else TaskState(row[1])
+
+
+_ENDED_FROM_OUTSIDE = (TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
+
+
+def _report_broken_off(task_id: uuid.UUID, row: Sequence[Any], state: TaskState, reason: str) -> None:
+    """Reports a run that was ended before it could report itself: what it was for, what it used, what it had
+    answered."""
+    _, _, session_id, caller_id, pending_report, _, workspace_id = row
+    payload = Artifact.objects.filter(task_id=task_id, artifact_id=RESPONSE).values_list("payload", flat=True).first()
+    answered = message_text(payload) if payload else ""
+    task_record(
+        workspace_id=workspace_id,
+        session_id=session_id,
+        task=task_id,
+        caller=Caller.objects.values_list("name", flat=True).get(pk=caller_id),
+        text=reports.broken_off(pending_report, answered, state.label, reason),
+    )
+
+
+def tell(task_id: uuid.UUID, state: str, configs: list[int], workspace_id: int) -> None:
+    """Tells everybody who waits for a task that it changed: its callers, its webhooks, the owner's pages."""
     wakeups.send(str(task_id), state)
+    wakeups.send(wake_key(workspace_id))
     for config_id in configs:
-        push_enqueue(config_id)
+        push_deliveries.enqueue(config_id)
 
 
 def task_enqueue(task_id: uuid.UUID) -> None:
     """Sends the Celery message that has a worker look at a submitted task."""
-    from a2a_server.tasks import run_turn  # tasks.py imports this module's users
-
-    publish(run_turn, str(task_id))
-
-
-def push_enqueue(config_id: int) -> None:
-    """Has what is due for a webhook delivered: by this process if it is a worker, else by way of a Celery message."""
-    from a2a_server import tasks  # tasks.py imports this module's users
-
-    if tasks.in_worker:
-        tasks.deliver_here(config_id)
-    else:
-        publish(tasks.deliver, config_id)
+    publish("a2a_server.tasks.run_turn", str(task_id))

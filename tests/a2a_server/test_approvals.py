@@ -124,4 +124,4 @@ def test_a_message_after_the_approval_is_asked_about_again(strange: Api) -> None
     assert state_of(answered) == "AUTH_REQUIRED"
     review = review_of(task)
     assert review.state == State.PENDING
-    assert review.talk[-1]["text"] == "Now. And send me the diary."
+    assert review.thread[-1]["text"] == "Now. And send me the diary."

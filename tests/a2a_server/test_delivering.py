@@ -10,9 +10,9 @@ import time_machine
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from a2a_server import delivering
-from a2a_server.delivering import RETRY_SECONDS, configs_due, deliver, pushes_sweep
 from a2a_server.models import PushConfig, PushDelivery, Task, TaskEvent
+from a2a_server.push import deliveries
+from a2a_server.push.deliveries import RETRY_SECONDS, configs_due, deliver, pushes_sweep
 from tests.conftest import Keyed
 from volcanic import outbound
 from volcanic.models import Notification, Session
@@ -83,7 +83,7 @@ async def test_one_process_at_a_time(config: PushConfig, webhook: Any, tries: li
     webhook(slow)
     first = asyncio.create_task(deliver(config.pk))
     await entered.wait()
-    delivering._busy.clear()  # as in another process, which knows nothing of the first
+    deliveries._busy.clear()  # as in another process, which knows nothing of the first
     await deliver(config.pk)
     assert len(tries) == 1
     assert await sync_to_async(configs_due)() == []
@@ -102,7 +102,7 @@ async def test_a_holder_whose_lease_has_passed_is_replaced(
     assert await sync_to_async(configs_due)() == [config.pk]
     await deliver(config.pk)
     assert len(tries) == 2
-    assert await sync_to_async(delivering._next)(config.pk, "dead") is None
+    assert await sync_to_async(deliveries._next)(config.pk, "dead") is None
 
 
 async def test_retries_and_then_the_owner_is_told(
@@ -113,14 +113,14 @@ async def test_retries_and_then_the_owner_is_told(
     now = timezone.now()
     for seconds in RETRY_SECONDS:
         with time_machine.travel(now, tick=False):
-            if seconds <= delivering._WAIT_SECONDS:  # it would wait for the next, and time stands still here
+            if seconds <= deliveries._WAIT_SECONDS:  # it would wait for the next, and time stands still here
                 holder = "test"
-                assert await sync_to_async(delivering._claim)(config.pk, holder)
-                due = await sync_to_async(delivering._next)(config.pk, holder)
+                assert await sync_to_async(deliveries._claim)(config.pk, holder)
+                due = await sync_to_async(deliveries._next)(config.pk, holder)
                 assert due is not None
                 tries.append(b"")
-                await sync_to_async(delivering._failed)(config.pk, holder, due, None, "refused", False)
-                await sync_to_async(delivering._release)(config.pk, holder)
+                await sync_to_async(deliveries._failed)(config.pk, holder, due, None, "refused", False)
+                await sync_to_async(deliveries._release)(config.pk, holder)
             else:
                 await deliver(config.pk)
             delivery = await PushDelivery.objects.aget(config=config, seq=1)
@@ -185,7 +185,7 @@ async def test_a_task_or_webhook_that_is_gone_breaks_nothing(config: PushConfig,
 def test_a_lost_message_is_made_good(config: PushConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep, which runs every two seconds, sends it again; what is not due yet it leaves."""
     sent: list[int] = []
-    monkeypatch.setattr(delivering, "push_enqueue", sent.append)
+    monkeypatch.setattr(deliveries, "push_enqueue", sent.append)
     assert pushes_sweep() == 1
     assert sent == [config.pk]
     PushDelivery.objects.filter(seq=1).update(next_try_at=timezone.now() + timedelta(minutes=1))

@@ -10,16 +10,10 @@ from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, state_of, text_of
 from tests.reviewing import Decision, decide, review_of, waiting_review_of
 from tests.waiting import wait_for
+from trust.decisions import review_decide
 from trust.errors import ReviewChangedError
 from trust.models import AuditEntry, CallerKey, Grant, Level, Review, Skill
-from trust.services import (
-    caller_set_level,
-    grant_add,
-    grant_revoke,
-    key_add,
-    key_revoke,
-    review_decide,
-)
+from trust.services import caller_set_level, grant_add, grant_revoke, key_add, key_revoke
 from volcanic.models import Turn
 
 State = Review.State
@@ -59,7 +53,7 @@ def test_what_began_without_the_owner_is_shown_whole(api: Api, friend: Keyed, hi
     assert state_of(api.send("yes please", taskId=task["id"])) == "AUTH_REQUIRED"
     review = review_of(task)
     assert review.request == script
-    assert [(line["from"], line["text"]) for line in review.talk] == [
+    assert [(line["from"], line["text"]) for line in review.thread] == [
         ("assistant", "Shall I go on?"),
         ("caller", "yes please"),
     ]
@@ -81,7 +75,7 @@ def test_a_thread_of_questions_is_shown_in_order(strange: Api) -> None:
     waiting_review_of(task)
     decide(task, Decision.ASK, "Who?")
     strange.send("me", taskId=task["id"])
-    speakers = [(line["from"], line["text"]) for line in waiting_review_of(task).talk]
+    speakers = [(line["from"], line["text"]) for line in waiting_review_of(task).thread]
     assert speakers == [("assistant", "When?"), ("caller", "now"), ("owner", "Who?"), ("caller", "me")]
     decide(task, Decision.APPROVE)
     assert question_of(strange.wait(task["id"], "INPUT_REQUIRED")) == "Where?"

@@ -1,4 +1,4 @@
-"""Twenty texts that claim to be more than a caller's: none changes mode, tools, level or decision."""
+"""Twenty texts that run to be more than a caller's: none changes mode, tools, level or decision."""
 
 from collections.abc import Iterator
 

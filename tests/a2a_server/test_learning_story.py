@@ -1,4 +1,4 @@
-"""The whole climb over HTTP, as docs/learning.md tells it: a stranger earns one skill, and loses it again."""
+"""The whole trust history over HTTP, as docs/learning.md tells it: a stranger earns one skill, and loses it again."""
 
 from collections.abc import Iterator
 
@@ -63,12 +63,12 @@ def test_the_story(strange: Api, stranger: Keyed, product: Product) -> None:
     assert "Please note" not in draft.instructions
     told = Notification.objects.get(kind="draft")
     assert (told.caller, "Handle this from now on?" in told.text) == ("stranger", True)
-    climb = AuditEntry.objects.filter(caller_id=stranger.caller.pk, action="caller.level").order_by("id")
-    assert [(line.subject, line.actor) for line in climb] == [
+    levels = AuditEntry.objects.filter(caller_id=stranger.caller.pk, action="caller.level").order_by("id")
+    assert [(line.subject, line.actor) for line in levels] == [
         ("observe → learn", "system"),
         ("learn → propose", "system"),
     ]
-    assert "5 interactions" in climb[0].reason
+    assert "5 interactions" in levels[0].reason
 
     # The next such request shows the draft: one click for this one and those to come.
     task = strange.send(_request("Sunday"))

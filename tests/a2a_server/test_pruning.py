@@ -33,7 +33,8 @@ from a2a_server.models import (
     TaskState,
 )
 from a2a_server.pruning import Pruned, task_set_pinned, tasks_prune
-from a2a_server.services import Submission, task_submit
+from a2a_server.services import task_submit
+from a2a_server.submission import Submission
 from a2a_server.tasks import prune
 from tests.conftest import Keyed
 from trust.models import Observation, Review

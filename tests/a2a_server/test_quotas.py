@@ -19,7 +19,8 @@ from a2a_server import quotas
 from a2a_server.errors import NotSupported, QuotaExceeded, TaskNotFound
 from a2a_server.files import incoming_file, incoming_url
 from a2a_server.models import InboundFile, ReceivedMessage, Task, TaskEvent, TaskState
-from a2a_server.services import Submission, task_cancel, task_claim, task_settle, task_submit
+from a2a_server.services import task_cancel, task_claim, task_settle, task_submit
+from a2a_server.submission import Submission
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
 from trust.limits import COLUMNS, Limits
@@ -183,9 +184,9 @@ def test_open_contexts(submit: Submit, friend: Keyed) -> None:
     one, two = submit(limits=limits, context_id="one"), submit(limits=limits, context_id="two")
     with pytest.raises(QuotaExceeded, match="2 contexts have tasks that have not ended, and 2 may"):
         submit(limits=limits, context_id="three")
-    claim = task_claim(task_id=one, worker="w")
-    assert claim is not None
-    assert task_settle(claim=claim, state=TaskState.INPUT_REQUIRED, text="well?")
+    run = task_claim(task_id=one, worker="w")
+    assert run is not None
+    assert task_settle(run=run, state=TaskState.INPUT_REQUIRED, text="well?")
     submit(limits=limits, context_id="one")
     with pytest.raises(QuotaExceeded):
         submit(limits=limits)
@@ -197,9 +198,9 @@ def test_open_contexts(submit: Submit, friend: Keyed) -> None:
 def test_an_answer_counts_as_running_and_no_more(submit: Submit, friend: Keyed) -> None:
     """Its task is stored already and its context open; what is wrong with it otherwise is said first."""
     waiting = submit()
-    claim = task_claim(task_id=waiting, worker="w")
-    assert claim is not None
-    assert task_settle(claim=claim, state=TaskState.INPUT_REQUIRED, text="well?")
+    run = task_claim(task_id=waiting, worker="w")
+    assert run is not None
+    assert task_settle(run=run, state=TaskState.INPUT_REQUIRED, text="well?")
     running = submit()
     with pytest.raises(QuotaExceeded, match="maxRunningTasks"):
         submit(limits={"max_running_tasks": 1}, task_id=waiting, continues=True)

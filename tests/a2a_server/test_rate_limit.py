@@ -13,12 +13,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from starlette.datastructures import Headers
 
-from a2a_server import limiting
-from a2a_server.door import Door
-from a2a_server.envelope import FaultError
-from a2a_server.limiting import Buckets, CallerLimiter, StrangerLimiter, address_of
+from a2a_server.http import limiting
+from a2a_server.http.authentication import Authenticator
+from a2a_server.http.limiting import Buckets, CallerLimiter, StrangerLimiter, address_of
+from a2a_server.http.parsing import FaultError
 from a2a_server.models import Task
-from tests.a2a_server.test_door import Notes, scope_of
+from tests.a2a_server.test_authentication import Notes, scope_of
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
 from tests.trust.tokens import OTHER_RSA, entry, forged, token
@@ -270,31 +270,31 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-async def beset(settings: Settings, looked_up: list[str]) -> Door:
-    """A door for tokens, at whose proxy somebody has tried as many wrong ones as may be."""
+async def beset(settings: Settings, looked_up: list[str]) -> Authenticator:
+    """A authenticator for tokens, at whose proxy somebody has tried as many wrong ones as may be."""
     settings.BAD_KEYS_PER_MINUTE = 3
     settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
     settings.JWT_ISSUERS = [
         entry(),
         entry(issuer="https://other.example", keys=None, jwks_url="https://nowhere.example/"),
     ]
-    door = Door()
-    door._refusals = Notes()  # type: ignore[assignment]
-    assert [await _status(door, forged({"alg": "RS256"}, jti=number)) for number in range(3)] == [401] * 3
-    return door
+    authenticator = Authenticator()
+    authenticator._refusals = Notes()  # type: ignore[assignment]
+    assert [await _status(authenticator, forged({"alg": "RS256"}, jti=number)) for number in range(3)] == [401] * 3
+    return authenticator
 
 
-async def _status(door: Door, credential: str) -> int:
+async def _status(authenticator: Authenticator, credential: str) -> int:
     """What somebody behind the proxy is answered; 200 for who is let in."""
     scope = scope_of(authorization=f"Bearer {credential}")
     try:
-        await door.admit(scope, Headers(scope=scope))
+        await authenticator.authenticate(scope, Headers(scope=scope))
     except FaultError as refused:
         return refused.fault.status
     return 200
 
 
-async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Door, looked_up: list[str]) -> None:
+async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Authenticator, looked_up: list[str]) -> None:
     """Whatever is wrong is, and nothing is asked of anybody for it."""
     assert await _status(beset, token(kid="rsa", jti="1")) == 200
     assert await _status(beset, token(kid="rsa", jti="2")) == 200
@@ -311,7 +311,7 @@ async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Door, lo
     assert looked_up == ["agent-1"] * 2
 
 
-async def test_whom_an_issuer_vouches_for_is_counted_alone(beset: Door, looked_up: list[str]) -> None:
+async def test_whom_an_issuer_vouches_for_is_counted_alone(beset: Authenticator, looked_up: list[str]) -> None:
     """One that is no caller has so many tries, with whatever tokens, and takes none from others."""
     tries = [await _status(beset, token(kid="rsa", sub="unknown-bot", jti=str(number))) for number in range(6)]
     assert tries == [401] * 3 + [429] * 3
@@ -320,7 +320,9 @@ async def test_whom_an_issuer_vouches_for_is_counted_alone(beset: Door, looked_u
     assert await _status(beset, token(kid="rsa")) == 200
 
 
-async def test_a_flood_asks_nothing(beset: Door, looked_up: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_asks_nothing(
+    beset: Authenticator, looked_up: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(beset._resolver, "resolve", None)
     for number in range(200):
         assert await _status(beset, forged({"alg": "RS256", "kid": "rsa"}, b"x", jti=number)) == 429

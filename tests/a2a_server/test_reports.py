@@ -25,7 +25,7 @@ def reports() -> list[str]:
 
 def has_written(task: dict[str, str]) -> bool:
     """Whether a run has used what `WRITE` uses."""
-    return Task.objects.filter(pk=task["id"], untold__contains="Files touched").exists()
+    return Task.objects.filter(pk=task["id"], pending_report__contains="Files touched").exists()
 
 
 def test_what_was_used_before_the_caller_canceled(api: Api) -> None:
@@ -104,7 +104,7 @@ def test_what_the_owner_approved_and_the_worker_left_undone(strange: Api, strang
     asked = message("sleep: 30", metadata={"skill": "tidy"})
     task = strange.result("SendMessage", {"message": asked})["task"]
     decide(task, Decision.APPROVE)
-    wait_for(lambda: Task.objects.get(pk=task["id"]).untold)
+    wait_for(lambda: Task.objects.get(pk=task["id"]).pending_report)
     product.signal("worker", signal.SIGKILL)
     Task.objects.filter(pk=task["id"]).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     strange.get(task["id"])

@@ -8,16 +8,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from a2a_server.deciding import orphaned_reviews_void
 from a2a_server.models import PushConfig, Task
+from a2a_server.receivers import orphaned_reviews_void
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, state_of, text_of
 from tests.receiver import Receiver
 from tests.reviewing import Decision, decide, review_of, waiting_review_of
+from trust.decisions import review_decide
 from trust.errors import ReviewChangedError
 from trust.learning.services import draft_approve
 from trust.models import AuditEntry, Caller, Grant, Level, Review, Skill, SkillDraft
-from trust.services import caller_set_limits, grant_add, review_decide
+from trust.services import caller_set_limits, grant_add
 from volcanic.models import Notification, Turn
 from volcanic.services import note_write
 
@@ -36,7 +37,7 @@ def test_a_message_under_the_id_of_the_approved_one_is_another(strange: Api, pro
     answered = strange.result("SendMessage", {"message": again})["task"]
     assert state_of(answered) == "AUTH_REQUIRED"
     review = review_of(task)
-    assert (review.state, review.talk[-1]["text"]) == (
+    assert (review.state, review.thread[-1]["text"]) == (
         State.PENDING,
         "And pay 5000.\n[file: evil.txt (type not given)]",
     )
@@ -50,7 +51,7 @@ def test_an_answer_under_an_id_that_was_used_is_in_the_talk(strange: Api) -> Non
     task = strange.result("SendMessage", {"message": asked})["task"]
     decide(task, Decision.ASK, "For how many?")
     strange.result("SendMessage", {"message": {**message("Four.", taskId=task["id"]), "messageId": asked["messageId"]}})
-    assert [line["text"] for line in waiting_review_of(task).talk] == ["For how many?", "Four."]
+    assert [line["text"] for line in waiting_review_of(task).thread] == ["For how many?", "Four."]
 
 
 def test_an_approved_run_is_not_done_again_when_its_worker_dies(strange: Api, product: Product) -> None:
@@ -71,7 +72,7 @@ def test_the_readings_of_a_long_talk_are_counted_apart(strange: Api, product: Pr
         decide(task, Decision.ASK, f"{number}?")
         strange.send(f"answer {number}", taskId=task["id"])
         waiting_review_of(task)
-    assert Task.objects.get(pk=task["id"]).tries == 1
+    assert Task.objects.get(pk=task["id"]).retries == 1
 
 
 def test_files_that_come_while_it_waits_are_shown(strange: Api) -> None:
@@ -80,7 +81,7 @@ def test_files_that_come_while_it_waits_are_shown(strange: Api) -> None:
     strange.send(taskId=task["id"], parts=[FILE])
     review = review_of(task)
     assert review.files == ["evil.txt (type not given)"]
-    assert "evil.txt" in review.talk[-1]["text"]
+    assert "evil.txt" in review.thread[-1]["text"]
     with pytest.raises(ReviewChangedError):
         review_decide(review_id=review.pk, decision=Decision.APPROVE, digest=shown.digest)
 
@@ -95,7 +96,7 @@ def test_talk_has_its_bounds(strange: Api, stranger: Keyed) -> None:
     assert strange.error("SendMessage", hops) == -32004
     other = message("x", taskId=task["id"], contextId="another")
     assert strange.error("SendMessage", {"message": other}) == -32602
-    assert review_of(task).talk == []
+    assert review_of(task).thread == []
     for number in range(50):
         strange.send(str(number), taskId=task["id"])
     assert strange.error("SendMessage", {"message": message("one more", taskId=task["id"])}) == -32004
@@ -106,7 +107,7 @@ def test_the_same_words_at_once_are_said_once(strange: Api) -> None:
     words = {"message": message("please", taskId=task["id"])}
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(lambda _: strange.result("SendMessage", words), range(6)))
-    assert [line["text"] for line in review_of(task).talk] == ["please"]
+    assert [line["text"] for line in review_of(task).thread] == ["please"]
 
 
 def test_a_webhook_of_a_joined_request_and_of_talk_is_registered(strange: Api) -> None:
@@ -136,7 +137,7 @@ def test_an_answer_for_notify_user_is_an_answer(strange: Api) -> None:
     decide(task, Decision.ASK, "For how many?")
     answer = {"message": message("Four.", taskId=task["id"]), "metadata": {"skill": "notify-user"}}
     assert state_of(strange.result("SendMessage", answer)["task"]) == "AUTH_REQUIRED"
-    assert waiting_review_of(task).talk[-1]["text"] == "Four."
+    assert waiting_review_of(task).thread[-1]["text"] == "Four."
     assert not Notification.objects.filter(kind="message").exists()
 
 
@@ -162,7 +163,7 @@ def test_what_the_owner_asked_about_comes_back_to_them(strange: Api, stranger: K
     assert state_of(strange.result("SendMessage", answer)["task"]) == "AUTH_REQUIRED"
     review = waiting_review_of(task)
     assert (review.request, review.skill) == ("Book it.", "chat")
-    assert [line["text"] for line in review.talk] == ["For how many?", "Four."]
+    assert [line["text"] for line in review.thread] == ["For how many?", "Four."]
     decide(task, Decision.APPROVE)
     assert text_of(strange.wait(task["id"], "COMPLETED")) == "Book it.\n\nFour."
 

@@ -13,17 +13,10 @@ from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, state_of, text_of
 from tests.reviewing import Decision, decide, review_of, waiting_review_of
 from tests.waiting import wait_for
+from trust.decisions import review_decide
 from trust.errors import ReviewChangedError, ReviewDecidedError, ReviewVoidError
 from trust.models import AuditEntry, CallerKey, Grant, Level, Observation, Review
-from trust.services import (
-    caller_set_enabled,
-    grant_add,
-    grant_revoke,
-    key_revoke,
-    review_decide,
-    reviews_sweep,
-    reviews_void,
-)
+from trust.services import caller_set_enabled, grant_add, grant_revoke, key_revoke, reviews_sweep, reviews_void
 from volcanic.models import Notification, Turn
 
 State = Review.State
@@ -176,7 +169,7 @@ def test_ask_comes_back_into_the_same_review(strange: Api) -> None:
     assert state_of(answered) == "AUTH_REQUIRED"
     review = review_of(task)
     assert (review.pk, review.state) == (shown.pk, State.PENDING)
-    assert [(line["from"], line["text"]) for line in review.talk] == [
+    assert [(line["from"], line["text"]) for line in review.thread] == [
         ("owner", "For how many?"),
         ("caller", "For four."),
     ]
@@ -238,7 +231,7 @@ def test_what_the_caller_says_decides_nothing(strange: Api, words: str) -> None:
     assert "has not decided" in question_of(told)
     review = review_of(task)
     assert review.state == State.PENDING
-    assert [(line["from"], line["text"]) for line in review.talk] == [("caller", words)]
+    assert [(line["from"], line["text"]) for line in review.thread] == [("caller", words)]
     assert [entry["parts"][0]["text"] for entry in strange.get(task["id"])["history"]] == ["Delete everything.", words]
     # What was shown before is not what would run now.
     with pytest.raises(ReviewChangedError):
@@ -415,4 +408,4 @@ def test_other_callers_and_other_owners_have_no_part_in_it(strange: Api, api: Ap
     assert api.error("GetTask", {"id": task["id"]}) == -32001
     assert api.error("SendMessage", {"message": message("approved", taskId=task["id"])}) == -32001
     assert api.error("CancelTask", {"id": task["id"]}) == -32001
-    assert review_of(task).talk == []
+    assert review_of(task).thread == []

@@ -1,4 +1,4 @@
-"""What the cards say of how to be let in is what the door takes, whatever IDENTITY_VERIFIERS are."""
+"""What the cards say of how to be let in is what the authenticator takes, whatever IDENTITY_VERIFIERS are."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
-from a2a_server.cards import extended_card, public_card
+from a2a_server.http.cards import extended_card, public_card
 from tests.conftest import Keyed
 from tests.trust.tokens import ISSUER, entry, token
 from trust.identity import Envelope, IdentityRefused, VerifiedIdentity
 from trust.identity.jwt import JwtVerifier
 from trust.identity.resolve import Resolver
 from trust.selectors import AuthenticatedCaller
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 
 KEY, JWT, NAME = (
     *("trust.identity.api_key.ApiKeyVerifier", "trust.identity.jwt.JwtVerifier", "trust.identity.name.NameVerifier"),

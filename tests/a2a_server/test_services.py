@@ -17,10 +17,9 @@ from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 
 from a2a_server.errors import NotCancelable, NotSupported, TaskNotFound
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskEvent, TaskState
-from a2a_server.running import task_run
+from a2a_server.runs.dispatch import task_run
 from a2a_server.services import (
     ArtifactUpdate,
-    Submission,
     artifact_write,
     leases_renew,
     run_finish,
@@ -34,10 +33,11 @@ from a2a_server.services import (
     task_submit,
     tasks_sweep,
 )
+from a2a_server.submission import Submission
 from tests.conftest import Keyed
 from trust.keys import key_digest
 from trust.selectors import caller_by_key_digest
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Turn
 from volcanic.runtime import current
 from volcanic.runtime.base import Outcome, TurnState
@@ -125,7 +125,7 @@ def test_what_a_message_to_the_owner_costs(
 
 @pytest.mark.django_db(transaction=True)
 def test_what_an_echo_turn_costs(echo: None, submit: Submit) -> None:
-    """A whole turn in the worker: claim, what it is for, end; where something was said before, the transcript too."""
+    """A whole turn in the worker: run, what it is for, end; where something was said before, the transcript too."""
     for statements in (3, 4):
         task_id = submit("hello", context_id="same")
         with CaptureQueriesContext(connection) as queries:
@@ -151,9 +151,9 @@ def test_the_message_goes_out_after_commit(
 def test_one_worker_gets_a_task(submit: Submit) -> None:
     """B162: a message delivered twice is run once."""
     task_id = submit()
-    claim = task_claim(task_id=task_id, worker="one")
-    assert claim is not None
-    assert (claim.attempt, claim.grants, claim.message["parts"]) == (1, {"chat": None}, [{"text": "hi"}])
+    run = task_claim(task_id=task_id, worker="one")
+    assert run is not None
+    assert (run.attempt, run.grants, run.message["parts"]) == (1, {"chat": None}, [{"text": "hi"}])
     assert task_claim(task_id=task_id, worker="two") is None
     assert task_claim(task_id=uuid.uuid4(), worker="two") is None
 
@@ -168,10 +168,10 @@ def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keye
     before = Task.objects.filter(pk=task_id).values().get(), TaskEvent.objects.filter(task_id=task_id).count()
     update = ArtifactUpdate(artifact={"artifactId": "response", "parts": []})
     outcome = Outcome(state=TurnState.COMPLETED, text="late")
-    assert not artifact_write(claim=late, update=update)
-    assert not run_uses(claim=late, untold="Tools used: bash.")
-    assert not run_finish(claim=late, origin="o", prompt="p", outcome=outcome, text="", update=update)
-    assert not task_settle(claim=late, state=TaskState.COMPLETED)
+    assert not artifact_write(run=late, update=update)
+    assert not run_uses(run=late, pending_report="Tools used: bash.")
+    assert not run_finish(run=late, origin="o", prompt="p", outcome=outcome, text="", update=update)
+    assert not task_settle(run=late, state=TaskState.COMPLETED)
     assert not Turn.objects.exists()
     leases_renew(runs=[(task_id, late.attempt)])
     assert runs_lost(runs=[(task_id, late.attempt)]) == {(task_id, late.attempt)}
@@ -186,24 +186,24 @@ def test_an_old_attempt_can_not_touch_a_new_one(submit: Submit, submission: Call
     task_id = submit()
     old = task_claim(task_id=task_id, worker="old")
     assert old is not None
-    assert task_settle(claim=old, state=TaskState.INPUT_REQUIRED, text="well?")
+    assert task_settle(run=old, state=TaskState.INPUT_REQUIRED, text="well?")
     task_submit(submission=submission(task_id=task_id, continues=True))
     new = task_claim(task_id=task_id, worker="new")
     assert new is not None
     assert new.attempt == 2
-    assert not task_settle(claim=old, state=TaskState.FAILED, text="late")
-    assert not artifact_write(claim=old, update=ArtifactUpdate(artifact={"artifactId": "response", "parts": []}))
-    assert task_settle(claim=new, state=TaskState.COMPLETED)
+    assert not task_settle(run=old, state=TaskState.FAILED, text="late")
+    assert not artifact_write(run=old, update=ArtifactUpdate(artifact={"artifactId": "response", "parts": []}))
+    assert task_settle(run=new, state=TaskState.COMPLETED)
 
 
 def test_a_dead_workers_task_fails_on_read_and_by_sweep(submit: Submit, friend: Keyed, published: list[str]) -> None:
     """B144: "server restarted", with an event; an input-required task holds no lease and stays."""
     read, swept, asked = submit(), submit(), submit()
-    claim = None
+    run = None
     for task_id in (read, swept, asked):
-        claim = task_claim(task_id=task_id, worker="gone")
-    assert claim is not None
-    assert task_settle(claim=claim, state=TaskState.INPUT_REQUIRED, text="well?")
+        run = task_claim(task_id=task_id, worker="gone")
+    assert run is not None
+    assert task_settle(run=run, state=TaskState.INPUT_REQUIRED, text="well?")
     assert not task_expire(task_id=read)
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
         seen = task_read(task_id=read, caller_id=friend.caller.id)
@@ -232,15 +232,15 @@ def test_a_lost_message_is_sent_again(submit: Submit, published: list[str]) -> N
 def test_terminal_states_absorb(submit: Submit, friend: Keyed, state: TaskState) -> None:
     """B33: nothing leads out of a terminal state."""
     task_id = submit()
-    claim = task_claim(task_id=task_id, worker="w")
-    assert claim is not None
+    run = task_claim(task_id=task_id, worker="w")
+    assert run is not None
     if state is TaskState.CANCELED:
         task_cancel(task_id=task_id, caller_id=friend.caller.id)
     else:
-        assert task_settle(claim=claim, state=state)
+        assert task_settle(run=run, state=state)
     for other in TaskState:
         if other not in (*RUNNING, TaskState.CANCELED):
-            assert not task_settle(claim=claim, state=other)
+            assert not task_settle(run=run, state=other)
     with pytest.raises(NotCancelable):
         task_cancel(task_id=task_id, caller_id=friend.caller.id)
     assert task_claim(task_id=task_id, worker="w") is None

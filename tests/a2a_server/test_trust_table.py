@@ -11,7 +11,7 @@ from tests.product import Product
 from tests.sdk import INTERFACES, sdk_client
 from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Level, Skill
 from trust.services import caller_create
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Notification, Workspace
 
 DONE, REVIEW, REJECTED = "COMPLETED", "AUTH_REQUIRED", "REJECTED"

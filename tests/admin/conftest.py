@@ -125,7 +125,7 @@ def make_review(caller: Caller, task: Task, *, text: str = "a request", **values
         "skill": "chat",
         "level": Level(caller.level),
         "messages": task.history or [wire_message("ROLE_USER", text)],
-        "covers": len(task.history) or 1,
+        "message_count": len(task.history) or 1,
         "text": text,
         "files": [],
         "request_digest": str(uuid.uuid4()),

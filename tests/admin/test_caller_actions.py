@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import Rows
-from trust.caller_actions import CallerActions
+from trust.admin.caller_actions import CallerActions
 from trust.models import AuditEntry, Caller, Grant, Skill
 from trust.services import caller_create
 from trust.signals import grant_revoked

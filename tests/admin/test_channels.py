@@ -12,7 +12,7 @@ from tests.receiver import Receiver
 from tests.volcanic.channel_servers import closed_port
 from volcanic.admin import workspaces
 from volcanic.models import NotificationDelivery, Workspace
-from volcanic.services import workspace_set_channels
+from volcanic.notifications.workspace_channels import workspace_set_channels
 
 SECRET = "json://olivia:secret-word@192.0.2.1/SECRET-PATH?+X-Token=secret-word"
 
@@ -90,7 +90,9 @@ def test_deliveries_are_shown_without_addresses_and_tried_again(
     django_capture_on_commit_callbacks: Any,
 ) -> None:
     sent: list[int] = []
-    monkeypatch.setattr("volcanic.deliveries.publish", lambda _task, delivery_id: sent.append(delivery_id))
+    monkeypatch.setattr(
+        "volcanic.notifications.deliveries.publish", lambda _task, delivery_id: sent.append(delivery_id)
+    )
     NotificationDelivery.objects.update(state="failed", attempts=27, last_error="answered 503")
     for page in (
         admin_url(NotificationDelivery, "changelist"),

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from a2a_server.models import TaskState
 from tests.admin.conftest import LoginAs, Rows, admin_url, make_draft, make_review, make_task
-from trust.draft_pages import LATEST, SHORT, STATE_LABELS
+from trust.admin.draft_pages import LATEST, SHORT, STATE_LABELS
 from trust.learning.drafts import draft_withdraw
 from trust.learning.services import DECIDED_OTHERWISE, draft_approve, draft_reject, draft_update, not_like_this
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
@@ -480,9 +480,9 @@ def test_the_climb_is_on_the_callers_page(as_owner: Client, draft: SkillDraft) -
     draft_update(draft=draft, version=draft.version, name="Parcels")
     _post(as_owner, draft, "approve")
     text = as_owner.get(url).content.decode()
-    climb = text[text.index(">Climb<") : text.index(">History<")]
-    assert climb.index("Draft edited") < climb.index("Draft approved") < climb.index("Granted")
+    trust_history = text[text.index(">Trust history<") : text.index(">History<")]
+    assert trust_history.index("Draft edited") < trust_history.index("Draft approved") < trust_history.index("Granted")
     for part in (f"{draft.slug} (act)", "Approved the draft “Parcels”.", "owner olivia"):
-        assert part in climb, part
-    assert "key.created" not in climb
+        assert part in trust_history, part
+    assert "key.created" not in trust_history
     assert "key.created" in text

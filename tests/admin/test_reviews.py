@@ -11,9 +11,10 @@ from django.utils import timezone
 from a2a_server.models import Task, TaskState
 from a2a_server.services import task_cancel
 from tests.admin.conftest import LoginAs, Rows, make_review, make_task, wire_message
-from trust import review_pages
+from trust.admin import review_pages
+from trust.decisions import review_decide
 from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import review_add, review_decide, skill_update, talk_entry
+from trust.services import review_add, skill_update, thread_entry
 from volcanic.admin import base
 
 HOSTILE = "<script>alert('a')</script><img src=x onerror=alert(1)> https://evil.example/ \u202ekcab"
@@ -66,7 +67,7 @@ def test_a_review_is_shown_with_everything_that_a_decision_needs(as_owner: Clien
         text="book the train\nto Bern",
         skill=rows.skill.slug,
         files=["plan.pdf (application/pdf)"],
-        talk=[talk_entry("owner", "When?"), talk_entry("caller", "On Monday.")],
+        thread=[thread_entry("owner", "When?"), thread_entry("caller", "On Monday.")],
         note="The assistant could not sum it up.",
         keys=[rows.key.pk],
         summary="Wants a train booked.",
@@ -232,7 +233,7 @@ def test_texts_of_callers_are_escaped(as_owner: Client, rows: Rows, task: Task) 
         suggestion=HOSTILE,
         files=[HOSTILE],
         note=HOSTILE,
-        talk=[{"from": "caller", "text": HOSTILE, "at": "<script>"}],
+        thread=[{"from": "caller", "text": HOSTILE, "at": "<script>"}],
     )
     pages = [_page(as_owner, review), _index(as_owner), _listed(as_owner)]
     ask = as_owner.post(_url("changelist"), {"action": "decline", "_selected_action": [review.pk]})

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from a2a_server.models import Task, TaskState
 from tests.admin.conftest import LoginAs, Rows, make_review, make_task
-from trust import reviews_admin
+from trust.admin import reviews
+from trust.decisions import review_decide
 from trust.models import Observation, Review
-from trust.services import review_decide
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_waiting_ones_come_first_and_are_found(as_owner: Client, rows: Rows, rev
 def test_the_first_page_begins_with_what_waits(
     as_owner: Client, rows: Rows, review: Review, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reviews_admin, "ON_FIRST_PAGE", 2)
+    monkeypatch.setattr(reviews, "ON_FIRST_PAGE", 2)
     for text in ("second", "third"):
         make_review(rows.caller, make_task(rows, state=TaskState.AUTH_REQUIRED), text=text)
     index = _index(as_owner)

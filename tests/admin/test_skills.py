@@ -226,6 +226,6 @@ def test_what_was_done_meanwhile_is_told_on_the_list(
     def check(skill: Skill) -> None:
         Skill.objects.filter(pk=skill.pk).delete()
 
-    monkeypatch.setattr("trust.skill_forms.skill_check", check)
+    monkeypatch.setattr("trust.admin.skill_forms.skill_check", check)
     told = as_owner.post(_url("skill", "change", rows.skill.pk), _values(rows, name="x"), follow=True)
     assert "The skill is gone." in told.content.decode()

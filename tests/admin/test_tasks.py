@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from a2a_server import admin as screens
+from a2a_server.admin import tasks as screens
+from a2a_server.admin.shown import artifact_shown, event_shown, message_shown, part_shown
 from a2a_server.models import Artifact, Task, TaskEvent, TaskState
-from a2a_server.shown import artifact_shown, event_shown, message_shown, part_shown
 from tests.admin.conftest import Rows, make_task
 
 HOSTILE = "<script>alert('a')</script><img src=x onerror=alert(1)>"

@@ -18,7 +18,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_deliveries_are_shown_and_secrets_are_not(as_owner: Client, rows: Rows) -> None:
-    PushDelivery.objects.create(config=rows.push_config, seq=1, attempts=3, last_error="answered 503")
+    PushDelivery.objects.create(config=rows.push_config, seq=1, retries=3, last_error="answered 503")
     for page in (
         reverse("admin:a2a_server_pushconfig_changelist"),
         reverse("admin:a2a_server_pushconfig_change", args=[rows.push_config.pk]),
@@ -32,13 +32,13 @@ def test_deliveries_are_shown_and_secrets_are_not(as_owner: Client, rows: Rows) 
 def test_deliver_now_and_stop(
     as_owner: Client, rows: Rows, sent: list[int], django_capture_on_commit_callbacks: object
 ) -> None:
-    delivery = PushDelivery.objects.create(config=rows.push_config, seq=1, attempts=7, next_try_at="2100-01-01T00:00Z")
+    delivery = PushDelivery.objects.create(config=rows.push_config, seq=1, retries=7, next_try_at="2100-01-01T00:00Z")
     PushConfig.objects.update(state="failing")
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
         as_owner.post(reverse("admin:a2a_server_pushconfig_deliver_now", args=[rows.push_config.pk]))
     delivery.refresh_from_db()
     rows.push_config.refresh_from_db()
-    assert (delivery.attempts, delivery.next_try_at.year < 2100, rows.push_config.state) == (0, True, "active")
+    assert (delivery.retries, delivery.next_try_at.year < 2100, rows.push_config.state) == (0, True, "active")
     assert sent == [rows.push_config.pk]
     as_owner.post(reverse("admin:a2a_server_pushconfig_stop", args=[rows.push_config.pk]))
     rows.push_config.refresh_from_db()

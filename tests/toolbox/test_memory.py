@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import Keyed
 from tests.toolbox.conftest import MakeContext
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Memory, Workspace
 from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError

@@ -12,7 +12,7 @@ from tests.conftest import Keyed
 from tests.product import Api, Product, message
 from tests.toolbox.conftest import MakeContext
 from tests.volcanic.turns import RecordingSink
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Memory, Notification, Workspace
 from volcanic.runtime import tools
 from volcanic.runtime.base import Inbound, Turn

@@ -4,7 +4,7 @@ import pytest
 import time_machine
 
 from tests.toolbox.conftest import MakeContext
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import WorkingNote, Workspace
 from volcanic.runtime import tools
 from volcanic.runtime.base import Inbound

@@ -104,7 +104,7 @@ def waiting(caller: Caller, draft: SkillDraft | None = None, text: str = "Do it.
             skill=CHAT,
             level=Level(caller.level),
             messages=[words],
-            covers=1,
+            message_count=1,
             text=text,
             files=[],
             request_digest=str(uuid.uuid4()),

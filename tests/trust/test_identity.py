@@ -21,7 +21,7 @@ from trust.models import Caller, CallerIdentity, CallerKey, Level, RefusedCall
 from trust.refusals import RefusalLog, collapsed_path, refused_calls_record
 from trust.selectors import AuthenticatedCaller
 from trust.services import caller_set_enabled, identity_add, identity_remove
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Workspace
 
 ISSUER = "https://id.example"

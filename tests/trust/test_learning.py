@@ -11,6 +11,7 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Keyed
 from tests.trust.learned import DAYS, PARCEL, at_once, decided, drafted, learner, thrice, waiting
+from trust.decisions import review_decide
 from trust.errors import DraftDecidedError, ReviewChangedError
 from trust.learning.matching import learned_skill, open_draft
 from trust.learning.observed import alike_groups, observations_of
@@ -21,14 +22,7 @@ from trust.learning.services import (
     observations_reverse,
 )
 from trust.models import CHAT, AuditEntry, Caller, Grant, Level, Observation, Skill, SkillDraft
-from trust.services import (
-    caller_set_enabled,
-    caller_set_level,
-    grant_revoke,
-    review_decide,
-    skill_delete,
-    skill_update,
-)
+from trust.services import caller_set_enabled, caller_set_level, grant_revoke, skill_delete, skill_update
 from volcanic.acting import acting_as
 from volcanic.models import Notification
 

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 
 from tests.conftest import Keyed
 from tests.trust.learned import at_once, drafted, waiting
+from trust.decisions import review_decide
 from trust.errors import DraftDecidedError, ReviewChangedError
 from trust.learning.services import (
     draft_approve,
@@ -15,11 +16,7 @@ from trust.learning.services import (
     draft_update,
 )
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import (
-    grant_revoke,
-    review_decide,
-    skill_create,
-)
+from trust.services import grant_revoke, skill_create
 
 Decision = Observation.Decision
 State = SkillDraft.State

@@ -13,10 +13,11 @@ from django.db import connection, transaction
 from tests.conftest import Keyed
 from tests.trust.learned import PARCEL, at_once, decided, drafted, thrice, waiting
 from tests.waiting import wait_for
+from trust.decisions import review_decide
 from trust.errors import DraftDecidedError
 from trust.learning.services import caller_learn, draft_approve, draft_reject, not_like_this, observations_reverse
 from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import caller_set_enabled, caller_set_level, grant_add, grant_revoke, review_decide, skill_delete
+from trust.services import caller_set_enabled, caller_set_level, grant_add, grant_revoke, skill_delete
 
 Decision = Observation.Decision
 

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import pytest
 
-from trust.learning.matching import Covers, covers, fits
+from trust.learning.matching import Bounds, bounds_of, fits
 
 MAIL = "Please forward the agenda to anna@example.com"
 PAY = "Pay €50 to Bob"
@@ -370,21 +370,21 @@ def test_only_examples_that_are_alike_lend_their_details() -> None:
     ],
 )
 def test_what_is_covered_is_told(text: str, values: tuple[str, ...], free: list[str], fixed: list[object]) -> None:
-    found = covers([text.format(value) for value in values] or [text])
-    assert found == Covers(tuple(free), tuple(tuple(str(one).lower() for one in each) for each in fixed))  # type: ignore[attr-defined]
+    found = bounds_of([text.format(value) for value in values] or [text])
+    assert found == Bounds(tuple(free), tuple(tuple(str(one).lower() for one in each) for each in fixed))  # type: ignore[attr-defined]
 
 
 def test_what_is_covered_is_told_of_each_kind_once() -> None:
     examples = [f"Send a.pdf of {day}" for day in WEEK] + [f"Delete a.pdf of {day}" for day in WEEK]
     other = [f"Send {name}.pdf of {day}" for name, day in zip("abc", WEEK, strict=True)]
-    assert covers(examples) == Covers(("of any weekday",), ())
-    assert covers([*other, "", "👍"]) == Covers(("of any weekday",), (("a.pdf", "b.pdf", "c.pdf"),))
-    assert covers([]) == Covers((), ())
+    assert bounds_of(examples) == Bounds(("of any weekday",), ())
+    assert bounds_of([*other, "", "👍"]) == Bounds(("of any weekday",), (("a.pdf", "b.pdf", "c.pdf"),))
+    assert bounds_of([]) == Bounds((), ())
 
 
 @pytest.mark.parametrize("case", [*_cases("learned_requests.json"), *_cases("learned_requests_second.json")])
 def test_nothing_is_done_that_is_not_told(case: Case) -> None:
-    told = covers(case["examples"])
+    told = bounds_of(case["examples"])
     alone = fits(case["request"], case["examples"]) and not any(
         fits(case["request"], [example]) for example in case["examples"]
     )

@@ -17,7 +17,7 @@ from trust.learning.services import caller_learn
 from trust.models import Caller, Grant, Level, Observation, SkillDraft
 from trust.services import caller_set_level
 from volcanic.acting import acting_as
-from volcanic.loop import get_loop
+from volcanic.aio.loop import get_loop
 from volcanic.runtime import current
 
 KEY = "sk-test-key-of-the-suite"

@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Keyed
 from tests.trust.learned import DAYS, PARCEL, decided, drafted, learner, thrice, used, waiting
 from trust import tasks
+from trust.decisions import review_decide
 from trust.errors import DraftDecidedError
 from trust.learning.matching import open_draft
 from trust.learning.services import (
@@ -22,14 +23,7 @@ from trust.learning.services import (
 )
 from trust.learning.writing import tools_used
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
-from trust.services import (
-    caller_set_enabled,
-    grant_add,
-    review_add,
-    review_decide,
-    skill_create,
-    skill_set_enabled,
-)
+from trust.services import caller_set_enabled, grant_add, review_add, skill_create, skill_set_enabled
 from volcanic.models import Notification, Session, Turn, Workspace
 from volcanic.origins import task_origin
 

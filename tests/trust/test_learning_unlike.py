@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from a2a_server.cards import LEARNED, extended_card, public_card
+from a2a_server.http.cards import LEARNED, extended_card, public_card
 from a2a_server.models import Task, TaskState
-from a2a_server.unlike import granted_skill, task_unlike, unlike_told
+from a2a_server.services.unlike import granted_skill, task_unlike, unlike_told
 from tests.conftest import Keyed
 from tests.trust.learned import PARCEL, drafted, learner, thrice, waiting
+from trust.decisions import review_decide
 from trust.errors import ReviewChangedError
 from trust.learning.services import caller_learn, draft_approve, not_like_this, observations_reverse
 from trust.learning.writing import NOT_LIKE_THIS
 from trust.models import CHAT, AuditEntry, Caller, Grant, Level, Observation, Skill, SkillDraft
 from trust.selectors import AuthenticatedCaller
-from trust.services import caller_set_level, grant_add, grant_revoke, review_decide, skill_delete, skill_update
+from trust.services import caller_set_level, grant_add, grant_revoke, skill_delete, skill_update
 from trust.toolbox import _listed
 from volcanic.acting import acting_as
 from volcanic.models import Session, Turn

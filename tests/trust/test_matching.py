@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trust.matching import Match, normalised, skill_match
+from trust.name_matching import Match, normalised, skill_match
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from trust.models import CHAT, NOTIFY_USER, QUERY_AVAILABILITY, Level, Skill
-from trust.policy import Decision, Mode, decide
+from trust.policy import Handling, Mode, decide
 
 LOW = (Level.OBSERVE, Level.LEARN)
 NONE: dict[str, Level | None] = {}
@@ -16,15 +16,15 @@ KINDS = {
     "scheduling": Skill.Kind.ASSISTANT,
     "thermostat": Skill.Kind.HANDLER,
 }
-BUILT_IN = Decision(Mode.BUILT_IN)
-DONE = Decision(Mode.FULL_TURN, reported=True)
-ANSWERED = Decision(Mode.BUILT_IN, reported=True)
-REVIEW, TRIAGE = Decision(Mode.REVIEW), Decision(Mode.TRIAGE)
-OFFER = Decision(Mode.REVIEW, offers_grant=True)
-DRAFT = Decision(Mode.TRIAGE, offers_draft=True)
+BUILT_IN = Handling(Mode.BUILT_IN)
+DONE = Handling(Mode.FULL_TURN, reported=True)
+ANSWERED = Handling(Mode.BUILT_IN, reported=True)
+REVIEW, TRIAGE = Handling(Mode.REVIEW), Handling(Mode.TRIAGE)
+OFFER = Handling(Mode.REVIEW, offers_grant=True)
+DRAFT = Handling(Mode.TRIAGE, offers_draft=True)
 
 
-def ask(level: Level, grants: dict[str, Level | None], skill: str, **facts: bool) -> Decision:
+def ask(level: Level, grants: dict[str, Level | None], skill: str, **facts: bool) -> Handling:
     return decide(level=level, grants=grants, skill=skill, kind=KINDS.get(skill), max_hops=3, **facts)
 
 
@@ -61,7 +61,7 @@ HAS_DRAFT, HELD, APPROVED = {"has_draft": True}, {"held": True}, {"approved": Tr
     ],
 )
 def test_table(
-    skill: str, granted: bool, facts: dict[str, bool], observe_learn: Decision, propose: Decision, act: Decision
+    skill: str, granted: bool, facts: dict[str, bool], observe_learn: Handling, propose: Handling, act: Handling
 ) -> None:
     grants: dict[str, Level | None] = {skill: None} if granted else {}
     for level in LOW:

@@ -9,9 +9,10 @@ from a2a_server.models import Task, TaskState
 from a2a_server.services import task_cancel
 from tests.conftest import Keyed
 from tests.trust.learned import at_once, waiting
+from trust.decisions import review_decide
 from trust.errors import ReviewDecidedError, ReviewVoidError
 from trust.models import Grant, Observation, Review
-from trust.services import caller_set_enabled, review_add, review_decide
+from trust.services import caller_set_enabled, review_add
 
 Decision = Observation.Decision
 

@@ -10,9 +10,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-from volcanic.supervisor import Spec, Supervisor
-from volcanic.supervisor.log import Log
-from volcanic.supervisor.runner import Plan, run
+from volcanic.processes.supervisor import Spec, Supervisor
+from volcanic.processes.supervisor.log import Log
+from volcanic.processes.supervisor.runner import Plan, run
 
 PROGRAM = textwrap.dedent(
     """

@@ -13,8 +13,8 @@ import pytest
 
 from tests.receiver import Receiver
 from tests.volcanic.channel_servers import Dripper, closed_port
-from volcanic import channel_process
-from volcanic.channel_process import channel_send_apart
+from volcanic.notifications import sending
+from volcanic.notifications.sending import channel_send_apart
 
 SECRET = "SECRET-PATH"
 
@@ -37,38 +37,38 @@ async def test_what_went_wrong_comes_back() -> None:
 async def test_time_is_over_for_who_drips(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     with Dripper() as dripper:
-        sending = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
+        on_its_way = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
         assert await asyncio.to_thread(dripper.connected.wait, 30)
         assert not dripper.left.is_set()
         real = loop.time
         monkeypatch.setattr(loop, "time", lambda: real() + 1000)
-        assert await asyncio.wait_for(sending, 30) == "No answer within 1000 seconds."
+        assert await asyncio.wait_for(on_its_way, 30) == "No answer within 1000 seconds."
         assert await asyncio.to_thread(dripper.left.wait, 30)
 
 
 async def test_who_stops_waiting_stops_it() -> None:
     with Dripper() as dripper:
-        sending = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
+        on_its_way = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
         assert await asyncio.to_thread(dripper.connected.wait, 30)
-        sending.cancel()
+        on_its_way.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await sending
+            await on_its_way
         assert await asyncio.to_thread(dripper.left.wait, 30)
 
 
 async def test_the_address_is_for_nobody_to_see() -> None:
     with Dripper() as dripper:
-        sending = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
+        on_its_way = asyncio.create_task(channel_send_apart(_url(dripper.port), "title", "text", seconds=1000))
         assert await asyncio.to_thread(dripper.connected.wait, 30)
         seen = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 command = (process / "cmdline").read_bytes()
-                if channel_process.__name__.encode() in command:
+                if sending.__name__.encode() in command:
                     seen[process.name] = command + (process / "environ").read_bytes()
             except OSError:  # gone, or another's
                 continue
-        sending.cancel()
+        on_its_way.cancel()
     assert seen
     assert SECRET.encode() not in b"".join(seen.values())
 
@@ -77,13 +77,13 @@ def test_it_ends_when_nobody_is_left_to_end_it() -> None:
     with Dripper() as dripper:
         order = {"url": _url(dripper.port), "title": "title", "text": "text", "seconds": 0.5}
         done = subprocess.run(
-            [sys.executable, "-m", channel_process.__name__], input=json.dumps(order).encode(), capture_output=True
+            [sys.executable, "-m", sending.__name__], input=json.dumps(order).encode(), capture_output=True
         )
     assert done.returncode == -signal.SIGALRM
 
 
 async def test_what_breaks_a_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_process, "__name__", "volcanic.no_such_module")
+    monkeypatch.setattr(sending, "__name__", "volcanic.no_such_module")
     assert await channel_send_apart("json://192.0.2.1", "t", "x", seconds=60) == "Sending failed: exit status 1."
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     assert await channel_send_apart("json://192.0.2.1", "t", "x", seconds=60) == "Sending failed: FileNotFoundError."
@@ -97,10 +97,10 @@ def test_what_a_plugin_raises_is_told_without_its_text(
         raise RuntimeError(SECRET)
 
     ended: list[int] = []
-    monkeypatch.setattr(channel_process, "channel_send", broken)
+    monkeypatch.setattr(sending, "channel_send", broken)
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"url": "", "title": "", "text": "", "seconds": 60}'))
     monkeypatch.setattr(signal, "alarm", lambda _seconds: 0)
     monkeypatch.setattr(os, "_exit", ended.append)
-    channel_process.main()
+    sending.main()
     assert ended == [0]
     assert capfdbinary.readouterr().out == b"Sending failed: RuntimeError."

@@ -7,9 +7,9 @@ from django.core.exceptions import ValidationError
 
 from tests.receiver import Receiver
 from tests.volcanic.channel_servers import MailServer, closed_port
-from volcanic.channels import channel_lines, channel_send, channel_shown, channels_check
 from volcanic.models import Workspace
-from volcanic.services import workspace_set_channels
+from volcanic.notifications.apprise_urls import channel_lines, channel_send, channel_shown, channels_check
+from volcanic.notifications.workspace_channels import workspace_set_channels
 
 # Its first part would be shown as a host, which Python refuses to take for one.
 ODD = "discord://[::1]/abcdefghijklmnopqrstuvwx"

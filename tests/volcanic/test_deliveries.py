@@ -7,14 +7,16 @@ from datetime import timedelta
 import pytest
 import time_machine
 from django.utils import timezone
+from volcanic.notifications.send_queue import Lines
 
 from tests.product import Product
 from tests.receiver import Receiver
 from tests.volcanic.channel_servers import Dripper, MailServer, closed_port
 from tests.waiting import wait_for
-from volcanic import deliveries
-from volcanic.db import run_db
-from volcanic.deliveries import (
+from volcanic.aio.db import run_db
+from volcanic.models import NotificationDelivery, Turn, Workspace
+from volcanic.notifications import deliveries
+from volcanic.notifications.deliveries import (
     LEASE_SECONDS,
     MAX_SENDING,
     MAX_SENDING_OF_WORKSPACE,
@@ -23,9 +25,8 @@ from volcanic.deliveries import (
     deliveries_sweep,
     delivery_retry,
 )
-from volcanic.lines import Lines
-from volcanic.models import NotificationDelivery, Turn, Workspace
-from volcanic.services import notification_create, workspace_set_channels
+from volcanic.notifications.workspace_channels import workspace_set_channels
+from volcanic.services import notification_create
 from volcanic.tasks import tell
 
 Make = Callable[[str], NotificationDelivery]

@@ -18,9 +18,9 @@ import redis
 from environs import Env
 
 from tests.waiting import wait_for
-from volcanic import embedded
-from volcanic.embedded import binaries, instance, orphans, places, servers
-from volcanic.embedded.places import Places, Urls
+from volcanic.processes import embedded
+from volcanic.processes.embedded import binaries, instance, orphans, paths, servers
+from volcanic.processes.embedded.paths import Paths, Urls
 
 pytestmark = pytest.mark.xdist_group("embedded")
 
@@ -31,7 +31,7 @@ GONE = (FileNotFoundError, ProcessLookupError)
 HOLDER = """
 import sys
 from pathlib import Path
-from volcanic.embedded import running
+from volcanic.processes.embedded import running
 with running(Path(sys.argv[1]), durable=sys.argv[2] == "durable") as urls:
     print("ready", flush=True)
     sys.stdin.read()
@@ -76,7 +76,7 @@ def marks(urls: Urls) -> tuple[object, object]:
         return row[0], client.get("mark")
 
 
-def server_pids(where: Places) -> list[int]:
+def server_pids(where: Paths) -> list[int]:
     return [*orphans.find(where.postgres, "postgres"), *orphans.find(where.valkey, "valkey-server")]
 
 
@@ -110,7 +110,7 @@ def holder(var: Path, durability: str = "fast") -> Generator[subprocess.Popen[by
             process.wait()
         process.stdin.close()
         process.stdout.close()
-        where = places.find(var)
+        where = paths.find(var)
         wait_for(lambda: not server_pids(where), 30)
 
 
@@ -145,7 +145,7 @@ def socket_inodes(pid: int) -> set[str]:
 @pytest.mark.parametrize("name", ["with space, comma, 100% and 'quotes\"", "x" * 120], ids=["odd", "long"])
 def test_serves_from_any_path_on_sockets_only_and_leaves_nothing_running(folder: Path, name: str) -> None:
     var = folder / name / "var"
-    where = places.find(var)
+    where = paths.find(var)
     try:
         with embedded.running(var, durable=False) as urls:
             leave_a_mark(urls)
@@ -154,7 +154,7 @@ def test_serves_from_any_path_on_sockets_only_and_leaves_nothing_running(folder:
             assert not listening_inodes() & set().union(*map(socket_inodes, pids))
             for private in (where.postgres, where.valkey, where.sockets):
                 assert stat.S_IMODE(private.stat().st_mode) == 0o700
-            for name in (places.POSTGRES_SOCKET, places.VALKEY_SOCKET):
+            for name in (paths.POSTGRES_SOCKET, paths.VALKEY_SOCKET):
                 assert stat.S_IMODE((where.sockets / name).stat().st_mode) == 0o700
         assert server_pids(where) == []
     finally:
@@ -168,9 +168,9 @@ def test_urls_are_read_by_django_and_are_the_same_every_time(var: Path, monkeypa
     found = embedded.urls(odd)
     monkeypatch.setenv("SOME_DATABASE", found.database_url)
     config = Env().dj_db_url("SOME_DATABASE")
-    assert (config["HOST"], config["NAME"], config["USER"]) == (str(places.find(odd).sockets), "volcanic", "volcanic")
+    assert (config["HOST"], config["NAME"], config["USER"]) == (str(paths.find(odd).sockets), "volcanic", "volcanic")
     assert redis.ConnectionPool.from_url(found.redis_url).connection_kwargs["path"] == str(
-        places.find(odd).sockets / "valkey.sock"
+        paths.find(odd).sockets / "valkey.sock"
     )
     assert embedded.urls(odd) == found
     assert not odd.exists()
@@ -178,14 +178,15 @@ def test_urls_are_read_by_django_and_are_the_same_every_time(var: Path, monkeypa
 
 def test_importing_costs_nothing_that_settings_would_feel() -> None:
     script = (
-        "import sys, volcanic.embedded; print([m for m in ('asyncio', 'subprocess', 'django') if m in sys.modules])"
+        "import sys, volcanic.processes.embedded;"
+        "print([m for m in ('asyncio', 'subprocess', 'django') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=PROJECT, check=True)
     assert done.stdout == b"[]\n"
 
 
 def test_everything_killed_at_once_loses_nothing(var: Path) -> None:
-    where = places.find(var)
+    where = paths.find(var)
     with holder(var, "durable") as process:
         started(process)
         leave_a_mark(embedded.urls(var))
@@ -200,7 +201,7 @@ def test_everything_killed_at_once_loses_nothing(var: Path) -> None:
 
 
 def test_servers_end_when_their_runner_is_killed(var: Path) -> None:
-    where = places.find(var)
+    where = paths.find(var)
     with holder(var, "durable") as process:
         started(process)
         leave_a_mark(embedded.urls(var))
@@ -221,14 +222,14 @@ def test_start_right_after_the_runner_was_killed_waits_for_its_servers(var: Path
 
 
 def test_stale_pid_files_that_name_a_stranger_are_ignored_and_the_stranger_is_left_alone(var: Path) -> None:
-    where = places.find(var)
+    where = paths.find(var)
     with embedded.running(var, durable=False) as urls:
         leave_a_mark(urls)
     user = {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
     stranger = subprocess.Popen(["sleep", "60"], cwd=where.var, **user)  # type: ignore[call-overload]
     try:
         lines = [str(stranger.pid), str(where.postgres), "1796036000", "5432", str(where.sockets), "", "123 456"]
-        for stale in (where.postgres / "postmaster.pid", where.sockets / f"{places.POSTGRES_SOCKET}.lock"):
+        for stale in (where.postgres / "postmaster.pid", where.sockets / f"{paths.POSTGRES_SOCKET}.lock"):
             stale.write_text("\n".join(lines) + "\n")
             if where.account:
                 os.chown(stale, where.account.uid, where.account.gid)
@@ -241,7 +242,7 @@ def test_stale_pid_files_that_name_a_stranger_are_ignored_and_the_stranger_is_le
 
 
 def test_interrupted_initdb_is_done_again(var: Path) -> None:
-    where = places.find(var)
+    where = paths.find(var)
     with holder(var) as process:
         wait_for(lambda: list(where.base.glob("postgres.new-*/base")))
         process.kill()
@@ -260,14 +261,14 @@ def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:
                 owner.wait(0.5)
             connection.execute("SELECT 1")
         assert owner.wait(10) == 0
-    assert server_pids(places.find(var)) == []
+    assert server_pids(paths.find(var)) == []
 
 
 def test_two_processes_that_begin_at_once_share_one_instance(var: Path) -> None:
     with holder(var) as one, holder(var) as other:
         started(one)
         started(other)
-        where = places.find(var)
+        where = paths.find(var)
         assert len(orphans.find(where.valkey, "valkey-server")) == 1
         leave(one)
         leave(other)
@@ -307,7 +308,7 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
             for pid in before.values():
                 os.kill(pid, signal.SIGKILL)
             deadline = asyncio.get_running_loop().time() + 20
-            where = places.find(var)
+            where = paths.find(var)
             while before.items() & runner.pids().items() or not await asyncio.to_thread(_answers, where):
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.02)
@@ -317,15 +318,15 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
         assert runner.pids() == {}
 
     asyncio.run(scenario())
-    assert server_pids(places.find(var)) == []
+    assert server_pids(paths.find(var)) == []
 
 
-def _answers(where: Places) -> bool:
+def _answers(where: Paths) -> bool:
     return servers.postgres_ready(where.sockets) and servers.valkey_ready(where.sockets)
 
 
 def test_sockets_folder_of_somebody_else_is_refused(var: Path) -> None:
-    where = places.find(var)
+    where = paths.find(var)
     embedded.make_var(var)
     where.sockets.mkdir(mode=0o755)
     where.sockets.chmod(0o755)
@@ -340,9 +341,9 @@ def test_root_runs_servers_as_another_user_and_touches_no_parent(folder: Path) -
     closed = folder / "closed"
     closed.mkdir(mode=0o700)
     var = closed / "var"
-    where = places.find(var)
+    where = paths.find(var)
     assert where.account is not None
-    assert where.base.parent == places.STATE_ROOT
+    assert where.base.parent == paths.STATE_ROOT
     before = {parent: parent.stat().st_mode for parent in (folder, closed, *folder.parents)}
     try:
         with embedded.running(var, durable=False) as urls:
@@ -366,7 +367,7 @@ def test_root_copies_programs_that_the_servers_user_cannot_reach(folder: Path, m
         shutil.copytree(installed, closed / name, ignore=shutil.ignore_patterns("pginstall", "include", "*.a"))
     monkeypatch.setattr(binaries, "_package", lambda name: closed / name)
     monkeypatch.setattr(binaries, "CACHE_ROOT", folder / "cache")
-    found = binaries.locate(places.find(folder).account)
+    found = binaries.locate(paths.find(folder).account)
     assert folder / "cache" in found.postgres.parents
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
     var = folder / "var"

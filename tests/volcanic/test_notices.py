@@ -14,9 +14,10 @@ from django.utils import timezone
 
 from volcanic.celery import app
 from volcanic.models import Notification, NotificationDelivery, Session, Turn, Workspace
-from volcanic.notices import Notice, compose, notifications_prune, notifications_tell
+from volcanic.notifications.telling import Notice, compose, notifications_prune, notifications_tell
+from volcanic.notifications.workspace_channels import workspace_set_channels
 from volcanic.presence import owner_seen, owner_turn
-from volcanic.services import notification_create, workspace_set_channels
+from volcanic.services import notification_create
 from volcanic.tasks import prune, tell
 
 Leave = Callable[..., Notification]
@@ -31,7 +32,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def note(_task: Any, delivery_id: int) -> None:
         ids.append(delivery_id)
 
-    monkeypatch.setattr("volcanic.deliveries.publish", note)
+    monkeypatch.setattr("volcanic.notifications.deliveries.publish", note)
     return ids
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.product import free_port
 from tests.waiting import wait_for
-from volcanic import embedded
-from volcanic.supervisor import launch
+from volcanic.processes import embedded
+from volcanic.processes.supervisor import launch
 
 pytestmark = pytest.mark.xdist_group("embedded")
 

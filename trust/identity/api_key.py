@@ -5,7 +5,7 @@ from typing import Any
 from trust.identity.base import Envelope, IdentityRefused, VerifiedIdentity, looks_like_jwt
 from trust.keys import key_digest
 from trust.selectors import caller_by_key_digest
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 
 ISSUER = "api-key"
 

@@ -8,7 +8,7 @@ from django.utils.module_loading import import_string
 from trust.identity.admission import caller_of
 from trust.identity.base import Envelope, IdentityRefused, IdentityVerifier, VerifiedIdentity
 from trust.selectors import AuthenticatedCaller
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 
 
 def verifiers_from_settings() -> list[IdentityVerifier]:

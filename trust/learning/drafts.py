@@ -53,13 +53,7 @@ def draft_announce(draft: SkillDraft, text: str) -> None:
         caller=draft.caller.name,
         kind=Notification.Kind.DRAFT,
     )
-    transaction.on_commit(lambda: _have_previewed(draft.pk))
-
-
-def _have_previewed(draft_id: int) -> None:
-    from trust.tasks import preview  # it calls what is here
-
-    publish(preview, draft_id)
+    transaction.on_commit(lambda: publish("trust.tasks.preview", draft.pk))
 
 
 def _settle(draft: SkillDraft) -> None:
@@ -121,7 +115,7 @@ _ANEW: Mapping[str, Any] = {
 def _shown_anew(draft: SkillDraft, reviews: Sequence[Review]) -> None:
     for review in reviews:
         _redigest(review, draft)
-    transaction.on_commit(lambda: _have_previewed(draft.pk))
+    transaction.on_commit(lambda: publish("trust.tasks.preview", draft.pk))
 
 
 def _check(draft: SkillDraft, changes: Mapping[str, Any]) -> None:

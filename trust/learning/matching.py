@@ -52,7 +52,7 @@ class Freedom(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Covers:
+class Bounds:
     """What the examples of a skill cover, for the owner.
 
     `free`: the places where another point in time may stand, in words, none of them a caller's own ("on any weekday",
@@ -93,7 +93,7 @@ def fits(text: str, examples: Sequence[str]) -> bool:
     return any(all(asked.slots[place] == one.slots[place] for place in bound) for one in near)
 
 
-def covers(examples: Sequence[str]) -> Covers:
+def bounds_of(examples: Sequence[str]) -> Bounds:
     """Returns what `fits` with these examples, other than they themselves."""
     kinds: dict[tuple[str, ...], list[Skeleton]] = {}
     for one in map(skeleton, examples):
@@ -110,7 +110,7 @@ def covers(examples: Sequence[str]) -> Covers:
             values = dict.fromkeys(_shown(one.slots[place]) for one in near if not _is_free(place, one, near))
             if len(values) > 1 or (values and found):
                 fixed.append(tuple(values))
-    return Covers(tuple(dict.fromkeys(free)), tuple(dict.fromkeys(fixed)))
+    return Bounds(tuple(dict.fromkeys(free)), tuple(dict.fromkeys(fixed)))
 
 
 def _shown(slot: Slot) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from trust.learning.likeness import OTHER_ACT, alike, grouped, groups, similarity
 from trust.models import CHAT, Observation
-from volcanic.loop import run_on_loop
+from volcanic.aio.loop import run_on_loop
 from volcanic.runtime.base import TurnFailedError, Writer
 
 logger = logging.getLogger(__name__)

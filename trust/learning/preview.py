@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from trust.learning.drafts import origin_of
 from trust.models import SkillDraft
-from volcanic.loop import run_on_loop
+from volcanic.aio.loop import run_on_loop
 from volcanic.origins import caller_scope
 from volcanic.runtime import tools
 from volcanic.runtime.base import Inbound, Outcome, Sink, Turn, TurnFailedError, TurnState

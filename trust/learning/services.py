@@ -47,7 +47,6 @@ __all__ = [
     "draft_approve",
     "draft_reject",
     "draft_update",
-    "evidence_of_grant",
     "not_like_this",
     "observations_reverse",
 ]
@@ -295,13 +294,3 @@ def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
 def _is_granted(draft: SkillDraft) -> bool:
     granted = Grant.objects.filter(caller=draft.caller_id, skill=draft.skill_id)
     return draft.state == State.APPROVED and draft.skill_id is not None and granted.exists()
-
-
-def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:
-    """Returns the observations that a grant rests on: that the owner granted it in a review, and what its draft was
-    learned from."""
-    given = Observation.objects.filter(caller_id=caller_id, decision=Decision.GRANT, skill=slug, reversed_at=None)
-    # By the id: the skill itself may just have been deleted.
-    drafts = SkillDraft.objects.filter(caller_id=caller_id, slug=slug)
-    learned = [number for evidence in drafts.values_list("evidence", flat=True) for number in evidence]
-    return [*given.values_list("pk", flat=True), *learned]

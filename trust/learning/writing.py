@@ -15,11 +15,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, StringConstraints
 
-from trust.learning.matching import covers
+from trust.learning.matching import bounds_of
 from trust.learning.observed import framed
 from trust.learning.reading import ENDINGS, amount, read
 from trust.models import Observation, Review, SkillDraft
-from volcanic.loop import run_on_loop
+from volcanic.aio.loop import run_on_loop
 from volcanic.models import Session, Turn
 from volcanic.origins import session_scope, task_origin
 from volcanic.runtime import tools
@@ -132,7 +132,7 @@ def write(observations: Sequence[Observation], writer: Writer | None, complaints
 
 def promise(examples: Sequence[str]) -> str:
     """Returns for the owner what is handled without them by a skill with such examples."""
-    free = covers(examples).free
+    free = bounds_of(examples).free
     when = f", but for when: {'; '.join(free)}" if free else ""
     only = "" if free else "only "
     return f"Covered is {only}what says the same as one of them, word for word{when}. Anything else still comes to you."

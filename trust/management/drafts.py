@@ -3,7 +3,7 @@
 from typing import Any
 
 from trust.learning.drafts import examples_of
-from trust.learning.matching import covers
+from trust.learning.matching import bounds_of
 from trust.learning.writing import promise
 from trust.models import SkillDraft
 from trust.selectors import evidence_of
@@ -51,7 +51,7 @@ def told(draft: SkillDraft) -> dict[str, Any]:
         "tools": draft.tools,
         "examples": draft.examples,
         "covers": promise(examples_of(draft)),
-        "fixed": covers(examples_of(draft)).fixed,
+        "fixed": bounds_of(examples_of(draft)).fixed,
         "evidence": evidence,
         "note": draft.note,
         "preview_problem": draft.preview_problem if draft.previewed_at else "",

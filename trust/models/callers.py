@@ -41,6 +41,9 @@ class Caller(models.Model):
     max_open_contexts = models.PositiveIntegerField(null=True, blank=True)
     max_inbox_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     max_stored_tasks = models.PositiveIntegerField(null=True, blank=True)
+    # What it has stored: tasks as of the last count, bytes of files. Kept by a2a_server.quotas.
+    stored_tasks = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    inbox_bytes = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     first_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_interaction_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -44,9 +44,9 @@ class Review(models.Model):
     # The caller's messages that would run, as they came: the request and what was said since.
     messages = models.JSONField(default=list)
     # So many messages of the task's history are seen by it: one that comes later is none that was shown.
-    covers = models.PositiveIntegerField(default=0, editable=False)
+    message_count = models.PositiveIntegerField(default=0, editable=False)
     # What was said since: [{"from": "caller" | "owner" | "assistant", "text": …, "at": …}].
-    talk = models.JSONField(default=list)
+    thread = models.JSONField(default=list)
     summary = models.TextField(blank=True)
     suggestion = models.TextField(blank=True)
     # Asks the owner whether to handle such requests from now on.

@@ -1,6 +1,7 @@
 """The verbs of trust, each one transaction. Import them from here.
 
-Inside, `callers` may import `reviews`, and `decisions` both; `skills` may import `reviews`.
+Inside, `callers` and `skills` may import `reviews`. The owner's decision about a review is in `trust.decisions`, as it
+approves drafts, and drafts use these services.
 """
 
 from trust.services.callers import (
@@ -23,7 +24,6 @@ from trust.services.callers import (
     key_rotate,
     webhook_secret_rotate,
 )
-from trust.services.decisions import DECISIONS, review_decide
 from trust.services.reviews import (
     ASSISTANT,
     CALLER,
@@ -37,7 +37,7 @@ from trust.services.reviews import (
     review_void,
     reviews_sweep,
     reviews_void,
-    talk_entry,
+    thread_entry,
 )
 from trust.services.skills import (
     SKILL_FIELDS,
@@ -51,7 +51,6 @@ from trust.services.skills import (
 __all__ = [
     "ASSISTANT",
     "CALLER",
-    "DECISIONS",
     "OWNER",
     "RESERVED_NAMES",
     "SKILL_FIELDS",
@@ -76,7 +75,6 @@ __all__ = [
     "request_refused",
     "review_add",
     "review_ask_again",
-    "review_decide",
     "review_open",
     "review_void",
     "reviews_sweep",
@@ -86,6 +84,6 @@ __all__ = [
     "skill_delete",
     "skill_set_enabled",
     "skill_update",
-    "talk_entry",
+    "thread_entry",
     "webhook_secret_rotate",
 ]

@@ -33,8 +33,8 @@ REFUSED = "request.refused"
 MAX_REFUSED = 50
 ABOUT_REVIEWS = (Notification.Kind.REVIEW, Notification.Kind.EXPIRING)
 # What a caller can say while the owner decides.
-MAX_TALK, MAX_TALK_CHARACTERS = 50, 100_000
-# Who says something in a review's talk.
+MAX_THREAD, MAX_THREAD_CHARACTERS = 50, 100_000
+# Who says something in a review's thread.
 CALLER, OWNER, ASSISTANT = "caller", "owner", "assistant"
 EXPIRED = "The owner has not decided in time. Ask again if it still matters."
 
@@ -52,7 +52,7 @@ class Request:
     level: Level
     messages: Sequence[Mapping[str, Any]]
     # How many messages the task's history has with them.
-    covers: int
+    message_count: int
     text: str
     files: Sequence[str]
     request_digest: str
@@ -60,7 +60,7 @@ class Request:
     suggestion: str
     offers_grant: bool = False
     note: str = ""
-    talk: Sequence[Mapping[str, Any]] = ()
+    thread: Sequence[Mapping[str, Any]] = ()
     # A line for each earlier task that the messages refer to.
     references: Sequence[str] = ()
     # The draft of a skill that would cover it.
@@ -94,16 +94,16 @@ def review_open(*, request: Request) -> Review:
         "files": list(request.files),
         "references": references,
         "messages": list(request.messages),
-        "covers": request.covers,
+        "message_count": request.message_count,
         "summary": clean_text(request.summary),
         "suggestion": clean_text(request.suggestion),
         "offers_grant": request.offers_grant,
         "draft": request.draft,
         "digest": digest,
         # A thread that goes on is a request of its own.
-        "request_digest": request.request_digest if request.covers == 1 else _own_digest(request.task),
+        "request_digest": request.request_digest if request.message_count == 1 else _own_digest(request.task),
         "note": request.note,
-        "talk": list(request.talk),
+        "thread": list(request.thread),
         "state": State.PENDING,
         "decision_text": "",
         "decided_by": "",
@@ -140,7 +140,7 @@ def review_add(
     files: Sequence[str] = (),
     references: Sequence[str] = (),
 ) -> bool:
-    """Adds what the caller says to the review of its task, as talk: it decides nothing, but it would run with the
+    """Adds what the caller says to the review of its task, as thread: it decides nothing, but it would run with the
     rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting.
 
     `key_id` is the key that it came with, `files` are a line for each file that came along, `references` one for each
@@ -155,8 +155,8 @@ def review_add(
         review = rows.filter(task=task, caller_id=caller_id).first()
         if review is None or review.state != State.PENDING:
             return False
-        said = sum(len(entry["text"]) for entry in review.talk)
-        if len(review.talk) >= MAX_TALK or said + len(text) > MAX_TALK_CHARACTERS:
+        said = sum(len(entry["text"]) for entry in review.thread)
+        if len(review.thread) >= MAX_THREAD or said + len(text) > MAX_THREAD_CHARACTERS:
             raise ValidationError("The owner has enough to read. Wait until they have decided.")
         text = "\n".join([text, *(f"[file: {line}]" for line in files)]).strip()
         review.messages = [*review.messages, dict(message)]
@@ -164,10 +164,10 @@ def review_add(
         Review.objects.filter(pk=review.pk).update(
             messages=review.messages,
             references=review.references,
-            covers=F("covers") + 1,
+            message_count=F("message_count") + 1,
             keys=list(dict.fromkeys([*review.keys, *keys])),
             files=[*review.files, *files],
-            talk=[*review.talk, talk_entry(CALLER, text, at=timezone.now())],
+            thread=[*review.thread, thread_entry(CALLER, text, at=timezone.now())],
             digest=review_digest(review, review.draft),
         )
     return True
@@ -194,8 +194,8 @@ def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
     return True
 
 
-def talk_entry(speaker: str, text: str, *, at: datetime | None = None) -> dict[str, str]:
-    """Returns a line of a review's talk: who said what, and when, if that is known."""
+def thread_entry(speaker: str, text: str, *, at: datetime | None = None) -> dict[str, str]:
+    """Returns a line of a review's thread: who said what, and when, if that is known."""
     return {"from": speaker, "text": clean_text(text).strip(), "at": at.isoformat() if at else ""}
 
 

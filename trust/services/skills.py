@@ -13,9 +13,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from trust.audit import audit
-from trust.matching import normalised
 from trust.models import Grant, Observation, Skill, SkillDraft
-from trust.selectors import every_skill_of
+from trust.name_matching import normalised
+from trust.selectors import every_skill_of, evidence_of_grant
 from trust.services.reviews import reviews_lock
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
@@ -117,8 +117,6 @@ def skill_delete(*, skill: Skill) -> bool:
 def _lock_dependent(skill: Skill) -> None:
     """Locks what changes when a skill goes, in the order of trust.learning: reviews, grants, what those rest on, and
     drafts. A decision holds its review, and takes the others and the skill then."""
-    from trust.learning.services import evidence_of_grant  # it makes use of this package
-
     grants = Grant.objects.filter(skill=skill)
     drafts = SkillDraft.objects.filter(skill=skill)
     holders = sorted(grants.values_list("caller", flat=True))

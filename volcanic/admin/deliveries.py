@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, display, moment, said
-from volcanic.deliveries import delivery_retry
 from volcanic.models import NotificationDelivery
+from volcanic.notifications.deliveries import delivery_retry
 from volcanic.text import cut, one_way
 
 LABELS: dict[str, str | None] = {
@@ -23,7 +23,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     """Texts to channels. The channel's address is never shown: it holds tokens and passwords."""
 
     owner_lookup = "workspace__owner"
-    list_display = ("line", "channel", "shown_state", "attempts", "last_error", "next_try", "created")
+    list_display = ("line", "channel", "shown_state", "retries", "last_error", "next_try", "created")
     list_filter = ("state", ("workspace", OwnRelatedFilter), "created_at")
     list_select_related = ("workspace",)
     search_fields = ("text", "channel")
@@ -33,7 +33,7 @@ class NotificationDeliveryAdmin(OwnedAdmin):
         "full_text",
         "channel",
         "state",
-        "attempts",
+        "retries",
         "last_error",
         "next_try",
         "workspace",

@@ -19,11 +19,12 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanSwitchWidget
 from volcanic.acting import current
 from volcanic.admin.base import OwnedAdmin, display, is_superuser
 from volcanic.admin.forms import ShownForm
-from volcanic.channel_process import channel_send_apart
-from volcanic.channels import channel_lines, channel_shown, channels_check
-from volcanic.loop import run_on_loop
+from volcanic.aio.loop import run_on_loop
 from volcanic.models import Workspace
-from volcanic.services import workspace_create, workspace_set_channels
+from volcanic.notifications.apprise_urls import channel_lines, channel_shown, channels_check
+from volcanic.notifications.sending import channel_send_apart
+from volcanic.notifications.workspace_channels import workspace_set_channels
+from volcanic.services import workspace_create
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ from pydantic_ai import (
     Agent,
     AgentStreamEvent,
     DeferredToolRequests,
-    DeferredToolResults,
     ModelSettings,
     RunContext,
     UsageLimits,
@@ -44,6 +43,7 @@ from pydantic_ai.models import Model, infer_model
 from volcanic.redaction import redact
 from volcanic.runtime import tools
 from volcanic.runtime.base import Outcome, Sink, Turn, TurnFailedError, TurnState
+from volcanic.runtime.deferred import answer_calls, asked
 from volcanic.runtime.history import build_history, dump, unanswered_calls
 from volcanic.runtime.prompt import system_prompt
 from volcanic.runtime.toolset import Deps, toolset
@@ -99,9 +99,7 @@ class AssistantRunner:
                     None if open_calls else prompt,
                     run_id=run_id,
                     message_history=history,
-                    deferred_tool_results=DeferredToolResults(calls={call.tool_call_id: prompt for call in open_calls})
-                    if open_calls
-                    else None,
+                    deferred_tool_results=answer_calls(turn, open_calls) if open_calls else None,
                     instructions=instructions or None,
                     deps=Deps(context=_context(turn, sink), sink=sink),
                     toolsets=[toolset(turn.tools)],
@@ -116,7 +114,7 @@ class AssistantRunner:
                 raise TurnFailedError(_explain(error)) from error
         new = result.new_messages()
         if isinstance(result.output, DeferredToolRequests):
-            return _asked(result.output, new)
+            return asked(result.output, new)
         return await _completed(answer, result.output, new, cut=result.response.finish_reason == "length")
 
     async def write(self, *, instructions: str, prompt: str, output: type[T]) -> T:
@@ -166,16 +164,6 @@ async def _completed(answer: "_Answer", text: str, messages: Sequence[ModelMessa
     await answer.settle(text)
     return Outcome(
         state=TurnState.COMPLETED, text=text, messages=dump(messages), message=CUT if cut and not text else ""
-    )
-
-
-def _asked(requests: DeferredToolRequests, messages: Sequence[ModelMessage]) -> Outcome:
-    questions = [str(call.args_as_dict().get("question", "")) for call in requests.calls]
-    return Outcome(
-        state=TurnState.INPUT_REQUIRED,
-        text=clean_text("\n\n".join(dict.fromkeys(questions))),
-        messages=dump(messages),
-        pending={"tool_call_ids": [call.tool_call_id for call in requests.calls]},
     )
 
 

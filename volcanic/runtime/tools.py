@@ -71,6 +71,8 @@ class Tool:
     reads: frozenset[str]
     changes: frozenset[str]
     offered: Offered = always
+    # It runs only after the owner has said yes to this very call.
+    confirm: bool = False
 
 
 _tools: dict[str, Tool] = {}
@@ -84,12 +86,15 @@ def register(
     changes: Iterable[str] = (),
     description: str = "",
     offered: Offered = always,
+    confirm: bool = False,
 ) -> Tool:
     """Makes `function` known as the tool `name`.
 
     It is an async function whose first parameter is the ToolContext; the other parameters, their types and defaults
     are what the model may fill in. `description`, else the function's docstring up to its
     `Args:` (which tell about the parameters), tells the model what it is for. `offered` is asked for each turn.
+    `confirm`: the turn ends with a question to the owner, and the tool runs when they say yes; so only the owner's own
+    turns have it.
     """
     if name == REQUEST_INPUT:
         raise ValueError(f"{REQUEST_INPUT} is provided by the runner")
@@ -100,6 +105,7 @@ def register(
         reads=frozenset(reads),
         changes=frozenset(changes),
         offered=offered,
+        confirm=confirm,
     )
     if unknown := sorted((tool.reads | tool.changes) - EVERYTHING):
         raise ValueError(f"{name} touches what is not in the vocabulary: {', '.join(unknown)}")
@@ -144,6 +150,9 @@ def allowed(
     names = {
         tool.name
         for tool in list(_tools.values())
-        if tool.reads <= readable and tool.changes <= changeable and tool.offered(inbound)
+        if tool.reads <= readable
+        and tool.changes <= changeable
+        and tool.offered(inbound)
+        and not (tool.confirm and inbound is not None)
     }
     return frozenset(names | ({REQUEST_INPUT} if CALLER in changeable else set()))

@@ -72,7 +72,13 @@ def _make_tool(tool: tools.Tool) -> pydantic_ai.Tool[Deps]:
         "run": RunContext[Deps]
     }
     call.__doc__ = tool.function.__doc__
-    return pydantic_ai.Tool(call, name=tool.name, description=tool.description or None, takes_ctx=True)
+    return pydantic_ai.Tool(
+        call,
+        name=tool.name,
+        description=tool.description or None,
+        takes_ctx=True,
+        requires_approval=tool.confirm,
+    )
 
 
 def _clean_result(value: Any) -> Any:

@@ -120,7 +120,7 @@ UNFOLD: dict[str, Any] = {
                     _link("Overview", "dashboard", "index", "is_owner"),
                     {
                         **_link("Reviews", "inbox", "trust_review_changelist", "is_owner"),
-                        "badge": "trust.reviews_admin.waiting_badge",
+                        "badge": "trust.admin.reviews.waiting_badge",
                     },
                     _link("Tasks", "task", "a2a_server_task_changelist", "is_owner"),
                     _link("Webhooks", "webhook", "a2a_server_pushconfig_changelist", "is_owner"),

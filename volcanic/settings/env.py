@@ -7,7 +7,7 @@ from pathlib import Path
 
 from environs import FileAwareEnv, validate
 
-from volcanic.embedded import make_var
+from volcanic.processes.embedded import make_var
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 

@@ -55,7 +55,8 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
-        # These log addresses of the owner's channels, which hold tokens; volcanic.channels says what went wrong.
+        # These log addresses of the owner's channels, which hold tokens. volcanic.notifications.apprise_urls says what
+        # went wrong.
         "apprise": {"handlers": ["nowhere"], "level": "WARNING", "propagate": False},
         "urllib3": {"level": "ERROR"},
         "requests_oauthlib": {"level": "ERROR"},

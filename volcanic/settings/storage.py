@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from volcanic import embedded
+from volcanic.processes import embedded
 from volcanic.settings.env import PRODUCTION, VAR_DIR, at_least, env
 
 _embedded = embedded.urls(VAR_DIR)

@@ -29,6 +29,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "a2a_server.tasks.run_turn": {"queue": "turns"},
+    "volcanic.tasks.run_prompt": {"queue": "turns"},
     # They ask a model, as turns do.
     "trust.tasks.learn": {"queue": "turns"},
     "trust.tasks.learn_all": {"queue": "turns"},
@@ -39,6 +40,9 @@ CELERY_TASK_ROUTES = {
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     # A sweep that comes late is worthless, the next one does its work: `expires`.
     "sweep-tasks": {"task": "a2a_server.tasks.sweep", "schedule": 2.0, "options": {"expires": 10}},
+    "sweep-prompts": {"task": "volcanic.tasks.sweep_prompts", "schedule": 2.0, "options": {"expires": 10}},
+    # The quotas of what is stored.
+    "count-usage": {"task": "a2a_server.tasks.count_usage", "schedule": 60.0, "options": {"expires": 60}},
     # Makes up for lost messages: each decision has its caller learned about at once.
     "learn": {"task": "trust.tasks.learn_all", "schedule": 600.0, "options": {"expires": 600}},
     "sweep-reviews": {"task": "trust.tasks.sweep", "schedule": 10.0, "options": {"expires": 20}},
@@ -68,6 +72,8 @@ MODEL_MAX_TOKENS: int = env.int("MODEL_MAX_TOKENS", 8192, validate=at_least(1))
 
 # An owner who did nothing for so long is told what waits for them.
 IDLE_SECONDS: int = env.int("IDLE_SECONDS", 120, validate=at_least(0))
+# How many days an owner's page can be away and still resume from the log of events.
+EVENT_DAYS: int = env.int("EVENT_DAYS", 3, validate=at_least(1))
 # How long a working note is kept.
 WORKING_MEMORY_SECONDS: int = env.int("WORKING_MEMORY_SECONDS", 86400, validate=at_least(1))
 

@@ -5,7 +5,7 @@ import asyncio
 
 from django.conf import settings
 
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.models import Memory
 from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError

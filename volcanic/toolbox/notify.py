@@ -1,6 +1,6 @@
 """The tool by which the assistant tells its owner something while it works for a caller."""
 
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.selectors import notifications_waiting

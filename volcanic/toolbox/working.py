@@ -3,7 +3,7 @@
 The namespace is the turn's (`inbound.notes`), chosen by who starts the turn: no argument names another.
 """
 
-from volcanic.db import run_db
+from volcanic.aio.db import run_db
 from volcanic.runtime.base import Inbound
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.selectors import notes_of

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from a2a_server.models import Task
-from a2a_server.unlike import task_unlike, unlike_told
+from a2a_server.services.unlike import task_unlike, unlike_told
 from volcanic.management.shell import ShellCommand
 
 

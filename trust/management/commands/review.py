@@ -6,10 +6,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
+from trust.decisions import DECISIONS, review_decide
 from trust.errors import ReviewError
 from trust.models import Observation, Review
 from trust.outcomes import outcome
-from trust.services import DECISIONS, review_decide
 from volcanic.management.shell import ShellCommand
 
 

@@ -24,7 +24,7 @@ class Command(ShellCommand):
         rows = Review.objects.filter(caller__workspace=workspace_from(options)).select_related("caller").order_by("id")
         if not options["all"]:
             rows = rows.filter(state=Review.State.PENDING)
-        facts = [_facts(review) for review in rows.defer("messages", "talk")]
+        facts = [_facts(review) for review in rows.defer("messages", "thread")]
         if options["json"]:
             self.stdout.write(json.dumps(facts, ensure_ascii=False, indent=2))
         else:

@@ -11,17 +11,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from volcanic import embedded
+from volcanic.processes import embedded
+from volcanic.processes.supervisor.launch import die_with_parent
+from volcanic.processes.supervisor.log import Log
+from volcanic.processes.supervisor.runner import Plan, run
+from volcanic.processes.supervisor.spec import Spec
 from volcanic.settings.env import BASE_DIR, VAR_DIR
-from volcanic.supervisor.launch import die_with_parent
-from volcanic.supervisor.log import Log
-from volcanic.supervisor.runner import Plan, run
-from volcanic.supervisor.spec import Spec
 
 _WORKER_GRACE = 10.0  # seconds more than its turns get
 # Short work has a worker of its own: turns may hold all threads of theirs for as long as models think.
-_TURNS, _ERRANDS = "turns", "watches,push,default"
-_ERRAND_THREADS = 4
+_TURNS, _BACKGROUND = "turns", "watches,push,default"
+_BACKGROUND_THREADS = 4
 
 
 class Command(BaseCommand):
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             first_run=_manage("bootstrap", env=env),
             programs=(
                 worker(env, "worker", _TURNS, settings.WORKER_THREADS),
-                worker(env, "errands", _ERRANDS, _ERRAND_THREADS),
+                worker(env, "background", _BACKGROUND, _BACKGROUND_THREADS),
                 beat(env, var),
                 web(env, host, port),
             ),

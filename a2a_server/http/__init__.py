@@ -1,0 +1,1 @@
+"""The HTTP endpoints: authentication, limits, parsing, the methods of the protocol, the agent cards."""

@@ -1,0 +1,1 @@
+"""Webhooks: what callers register for a task, and what they are sent."""

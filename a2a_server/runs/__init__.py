@@ -1,0 +1,1 @@
+"""Running a task: policy, the turn, triage for the owner, reports."""

@@ -1,0 +1,77 @@
+"""The sink of a task's run: what a turn produces becomes the task's artifacts, while the turn runs."""
+
+import asyncio
+import logging
+from typing import Any
+
+from a2a_server import reports
+from a2a_server.services import ArtifactUpdate, Run, artifact_write, run_uses
+from volcanic.a2a_json import response_artifact
+from volcanic.aio.db import run_db
+from volcanic.runtime import tools
+from volcanic.turns.buffer import Chunk, TextBuffer
+from volcanic.turns.execution import RunLostError
+
+logger = logging.getLogger(__name__)
+
+
+class TaskSink:
+    """The sink of one run. Its text shows in the artifact `response` at once."""
+
+    def __init__(self, run: Run, asked: str) -> None:
+        """`asked` is what the run is for, in words for the owner."""
+        self._run = run
+        self._asked = asked
+        self._buffer = TextBuffer(self._write)
+        # What the owner is told afterwards, in the order of its first use.
+        self._tools: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+        self._noting = asyncio.Lock()
+
+    async def text(self, delta: str, *, restart: bool = False) -> None:
+        """Takes a piece of the answer; see `volcanic.runtime.Sink`."""
+        await self._buffer.add(delta, restart=restart)
+
+    async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
+        """Writes down a tool call that is about to run, so that the owner is told of it however the run ends."""
+        logger.info("tool call %s in task %s", name, self._run.task_id)
+        # One after the other: what is written last has to be all of it.
+        async with self._noting:
+            before = self.uses()
+            self._tools[name] = None
+            touches = tools.touched(name)
+            if (tools.WORKSPACE in touches or tools.CALLER in touches) and isinstance(arguments.get("path"), str):
+                self._files[arguments["path"]] = None
+            if (uses := self.uses()) == before:
+                return
+            if not await run_db(run_uses, run=self._run, pending_report=f"{self._asked}\n{uses}"):
+                raise RunLostError
+
+    def uses(self) -> str:
+        """Returns the lines on what was used so far, for the owner."""
+        return reports.used(self._tools, self._files)
+
+    async def artifact(self, artifact: dict[str, Any]) -> None:
+        """Writes a whole artifact at once."""
+        if not await run_db(artifact_write, run=self._run, update=ArtifactUpdate(artifact=artifact)):
+            raise RunLostError
+
+    async def close(self) -> None:
+        """Waits until nothing is being written any more. What is still to be written, the end of the run writes."""
+        await self._buffer.close()
+
+    def rest(self, text: str | None) -> ArtifactUpdate | None:
+        """Returns what is still to be written of the answer, None for nothing; see `TextBuffer.rest`."""
+        chunk = self._buffer.rest(text)
+        return None if chunk is None else _update(chunk, last=True)
+
+    async def _write(self, chunk: Chunk) -> bool:
+        return await run_db(artifact_write, run=self._run, update=_update(chunk, last=False))
+
+
+def _update(chunk: Chunk, *, last: bool) -> ArtifactUpdate:
+    if last and not chunk.append:
+        return ArtifactUpdate(artifact=response_artifact(chunk.whole))
+    return ArtifactUpdate(
+        artifact=response_artifact(chunk.whole), chunk=response_artifact(chunk.new), append=chunk.append, last=last
+    )

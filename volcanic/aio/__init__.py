@@ -1,0 +1,1 @@
+"""Asynchronous work: this process's event loop, the database for coroutines, wake-ups between processes."""

@@ -1,0 +1,127 @@
+"""Wake-ups: "something changed, look at the database". They may be lost at any time, so whoever waits for one also
+looks by itself every few seconds.
+
+Every process that waits joins one Channels group, once, and hands each wake-up to its own waiters. One group for each
+task would cost two round trips to Redis for every request, and a mass of subscribers coming and going would lose
+messages; a process hearing of tasks that nobody there waits for costs nothing worth counting.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from channels.layers import get_channel_layer
+
+from volcanic.aio.loop import get_loop
+
+logger = logging.getLogger(__name__)
+
+GROUP = "wakeups"
+
+_waiters: defaultdict[str, set["Waiter"]] = defaultdict(set)
+# What is to be sent: for each key the newest hint. One coroutine sends, until nothing is left.
+_outbox: dict[str, str] = {}
+_outbox_lock = threading.Lock()
+_sender: "Future[None] | None" = None
+_listeners: dict[asyncio.AbstractEventLoop, "asyncio.Task[None]"] = {}
+
+
+class Waiter:
+    """Waits for wake-ups of one key. Made by `waiting`."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.hint = ""
+
+    def wake(self, hint: str) -> None:
+        """Ends the current `wait`, or makes the next one return at once."""
+        self.hint = hint
+        self._event.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Waits for a wake-up, at most `seconds`. Returns whether one came; `hint` then holds what its sender said."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
+
+
+@contextmanager
+def waiting(key: str) -> Iterator[Waiter]:
+    """Registers a waiter for `key` on the running loop. Join first, then read: no change falls in between."""
+    ensure_listening()
+    waiter = Waiter()
+    _waiters[key].add(waiter)
+    try:
+        yield waiter
+    finally:
+        _waiters[key].discard(waiter)
+        if not _waiters[key]:
+            del _waiters[key]
+
+
+def send(key: str, hint: str = "") -> None:
+    """Wakes whoever waits for `key`, in any process. From any thread, after commit; never blocks, never fails.
+
+    What comes while a message is on its way goes together with the next one.
+    """
+    global _sender
+    with _outbox_lock:
+        _outbox[key] = hint
+        if _sender is None or _sender.done():
+            _sender = asyncio.run_coroutine_threadsafe(_send_outbox(), get_loop())
+
+
+async def _send_outbox() -> None:
+    global _sender
+    while True:
+        with _outbox_lock:
+            keys = dict(_outbox)
+            _outbox.clear()
+            if not keys:
+                _sender = None
+                return
+        await _send({"type": "wake", "keys": keys})
+
+
+async def _send(message: dict[str, Any]) -> None:
+    for last_try in (False, True):
+        try:
+            await get_channel_layer().group_send(GROUP, message)
+            return
+        except Exception as error:  # noqa: BLE001  whatever Redis raises: waiters look by themselves soon
+            # The first message after a restart of Redis finds a dead connection; the second a new one.
+            if last_try:
+                logger.warning("wake-up not sent: %s", error)
+
+
+def ensure_listening() -> None:
+    """Starts this loop's listener if it does not run."""
+    loop = asyncio.get_running_loop()
+    task = _listeners.get(loop)
+    if task is None or task.done():
+        _listeners[loop] = loop.create_task(_listen(), name="wakeups")
+
+
+async def _listen() -> None:
+    while True:
+        try:
+            layer = get_channel_layer()
+            channel = await layer.new_channel()
+            await layer.group_add(GROUP, channel)
+            while True:
+                message = await layer.receive(channel)
+                for key, hint in message["keys"].items():
+                    for waiter in tuple(_waiters.get(key, ())):
+                        waiter.wake(hint)
+        except Exception as error:  # noqa: BLE001  Redis is away: waiters look by themselves meanwhile
+            logger.warning("not listening for wake-ups: %s", error)
+            await asyncio.sleep(1)

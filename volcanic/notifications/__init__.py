@@ -1,0 +1,1 @@
+"""Notifications: telling the owner in their session and on their Apprise channels."""

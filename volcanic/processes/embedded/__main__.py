@@ -1,0 +1,33 @@
+"""`python -m volcanic.processes.embedded remove FOLDER`: deletes an instance and its folder; what `make clean` runs."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from volcanic.processes.embedded import EmbeddedError, remove
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit code: 1 when the folder is in use, 2 when it is not one to delete."""
+    if len(arguments) != 2 or arguments[0] != "remove":
+        sys.stderr.write("usage: python -m volcanic.processes.embedded remove FOLDER\n")
+        return 2
+    folder = Path(arguments[1]).resolve()
+    project = Path(__file__).resolve().parents[2]
+    for precious in (Path.home().resolve(), project):
+        if folder == precious or folder in precious.parents:
+            sys.stderr.write(f"{folder} is not only the servers' folder: not deleted\n")
+            return 2
+    if not folder.is_dir():
+        return 0
+    try:
+        remove(folder)
+    except EmbeddedError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,237 @@
+"""How the two servers are set up, started, and asked whether they are ready."""
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from volcanic.processes.embedded import orphans
+from volcanic.processes.embedded.binaries import Binaries
+from volcanic.processes.embedded.paths import (
+    DATABASE,
+    POSTGRES_SOCKET,
+    VALKEY_SOCKET,
+    EmbeddedError,
+    Paths,
+    check_private,
+)
+from volcanic.processes.supervisor.spec import Spec
+
+# Nothing of our own environment: PGOPTIONS, an uninstalled LC_ALL or a preloaded library would change the servers.
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+_PROTOCOL = 196608  # PostgreSQL's protocol 3.0
+_LAST = {b"E", b"Z"}  # an error, or ready for queries
+_GOODBYE = b"X\0\0\0\4"
+_NO_SUCH_DATABASE = "3D000"
+_POSTGRES_GRACE = 120.0  # seconds: a fast shutdown writes everything out first
+_VALKEY_GRACE = 30.0
+_HASTY_GRACE = 10.0
+
+
+def postgres_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
+    """PostgreSQL on a socket only, its data made ready before each start."""
+    options = {
+        "listen_addresses": "",
+        "unix_socket_directories": _quoted(paths.sockets),
+        "unix_socket_permissions": "0700",
+        "max_connections": "200",
+        "shared_buffers": "128MB",
+        "logging_collector": "off",
+        "log_destination": "stderr",
+        "log_checkpoints": "off",
+    }
+    if not durable:
+        options |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+    settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    return Spec(
+        name="postgres",
+        argv=(str(binaries.postgres), "-D", str(paths.postgres), *settings),
+        env=_ENVIRONMENT,
+        cwd=Path("/"),
+        account=paths.account,
+        stop_signal=signal.SIGINT,  # fast shutdown: open connections are ended, everything is written
+        death_signal=signal.SIGINT,
+        grace=_POSTGRES_GRACE,
+        hasty_grace=_HASTY_GRACE,
+        prepare=partial(prepare_postgres, paths, binaries, durable=durable),
+        probe=partial(postgres_ready, paths.sockets, make_database=True),
+    )
+
+
+def valkey_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
+    """Valkey on a socket only, which appends every write to its file."""
+    options = {
+        "port": "0",
+        "unixsocket": str(paths.sockets / VALKEY_SOCKET),
+        "unixsocketperm": "700",
+        "dir": str(paths.valkey),
+        "databases": "64",
+        "appendonly": "yes" if durable else "no",
+        "save": "",
+        "daemonize": "no",
+        "loglevel": "warning",
+    }
+    return Spec(
+        name="valkey",
+        argv=(str(binaries.valkey), *(part for name, value in options.items() for part in (f"--{name}", value))),
+        env=_ENVIRONMENT,
+        cwd=Path("/"),
+        account=paths.account,
+        stop_signal=signal.SIGTERM,
+        death_signal=signal.SIGTERM,
+        grace=_VALKEY_GRACE,
+        hasty_grace=_HASTY_GRACE,
+        prepare=partial(prepare_valkey, paths),
+        probe=partial(valkey_ready, paths.sockets),
+    )
+
+
+def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
+    """Makes the data directory on the first start, and clears away what a crash left. The owner's lock is held."""
+    data = paths.postgres
+    for leftover in paths.base.glob("postgres.new-*"):
+        # An initdb that was killed. It runs on for a moment, and it may still be writing.
+        orphans.clear(leftover, "postgres")
+        shutil.rmtree(leftover, ignore_errors=True)
+    if not (data / "PG_VERSION").exists():
+        _initialise(paths, binaries, durable=durable)
+    uid = paths.account.uid if paths.account else os.geteuid()
+    check_private(data, uid)
+    _check_version(data)
+    orphans.clear(data, "postgres")
+    if orphans.supported():
+        # No server runs here, so these name a process that is gone, or a stranger that got its number since. The
+        # server would take a stranger for itself and refuse to start.
+        for stale in (data / "postmaster.pid", paths.sockets / f"{POSTGRES_SOCKET}.lock"):
+            stale.unlink(missing_ok=True)
+
+
+def prepare_valkey(paths: Paths) -> None:
+    """Waits until no server that a killed runner left is on the data. The owner's lock is held."""
+    orphans.clear(paths.valkey, "valkey-server")
+
+
+def _check_version(data: Path) -> None:
+    version = (data / "PG_VERSION").read_text().strip()
+    if version != "18":
+        raise EmbeddedError(f"{data} was made by PostgreSQL {version}; this is 18: dump it there and load it here")
+
+
+def _initialise(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
+    """Runs initdb under a temporary name: the directory has its name only once it is whole."""
+    if paths.postgres.exists():
+        raise EmbeddedError(f"{paths.postgres} is there but holds no database: move it away")
+    new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=paths.base))  # mode 0700
+    if paths.account:
+        os.chown(new, paths.account.uid, paths.account.gid)
+    spec = Spec(
+        name="initdb",
+        argv=(
+            str(binaries.initdb),
+            *("-D", str(new), "--username", DATABASE, "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust"),
+            *("--no-instructions", *(() if durable else ("--no-sync",))),
+        ),
+        account=paths.account,
+    )
+    done = subprocess.run(  # noqa: S603
+        spec.command(),
+        env=_ENVIRONMENT,
+        cwd="/",
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise EmbeddedError(f"initdb failed: {(done.stderr + done.stdout).decode(errors='replace').strip()}")
+    new.rename(paths.postgres)
+    if durable:
+        folder = os.open(paths.base, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _quoted(path: Path) -> str:
+    """A folder for unix_socket_directories, which is a list separated by commas."""
+    return '"' + str(path).replace('"', '""') + '"'
+
+
+def postgres_ready(sockets: Path, *, make_database: bool = False) -> bool:
+    """True when the server lets us into our database, which the first caller creates if asked to."""
+    state = _postgres_state(sockets)
+    if state == _NO_SUCH_DATABASE and make_database:
+        _create_database(sockets)
+        state = _postgres_state(sockets)
+    return state == ""
+
+
+def _postgres_state(sockets: Path) -> str | None:
+    """What a connection gets: "" when it is let in, an SQLSTATE such as 57P03 (starting up), None for no answer."""
+    body = struct.pack("!I", _PROTOCOL)
+    body += b"".join(word.encode() + b"\0" for word in ("user", DATABASE, "database", DATABASE)) + b"\0"
+    question = struct.pack("!I", len(body) + 4) + body
+    answer = _ask(
+        sockets / POSTGRES_SOCKET, question, enough=lambda got: not _LAST.isdisjoint(_messages(got)), goodbye=_GOODBYE
+    )
+    messages = _messages(answer)
+    if b"E" in messages:
+        fields = messages[b"E"].split(b"\0")
+        return next((field[1:].decode() for field in fields if field[:1] == b"C"), "unknown")
+    return "" if b"Z" in messages else None
+
+
+def _messages(answer: bytes) -> dict[bytes, bytes]:
+    """The whole messages in a piece of PostgreSQL's protocol: the last body of each type."""
+    found = {}
+    while len(answer) >= 5:
+        end = 1 + int(struct.unpack("!I", answer[1:5])[0])
+        if len(answer) < end:
+            break
+        found[answer[:1]] = answer[5:end]
+        answer = answer[end:]
+    return found
+
+
+def _create_database(sockets: Path) -> None:
+    import psycopg
+
+    # autocommit: a database cannot be created inside a transaction
+    with (
+        psycopg.connect(host=str(sockets), user=DATABASE, dbname="postgres", autocommit=True) as connection,
+        suppress(psycopg.errors.DuplicateDatabase),
+    ):
+        connection.execute(f"CREATE DATABASE {DATABASE}")
+
+
+def valkey_ready(sockets: Path) -> bool:
+    """True when the server answers, its data loaded."""
+    answer = _ask(sockets / VALKEY_SOCKET, b"PING\r\n", enough=lambda got: got.endswith(b"\r\n"))
+    return answer == b"+PONG\r\n"
+
+
+def _ask(path: Path, question: bytes, *, enough: Callable[[bytes], bool], goodbye: bytes = b"") -> bytes:
+    """Sends a question to a socket and reads until that is `enough`; empty when the answer does not come in seconds."""
+    answer = b""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(5.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(question)
+            while not enough(answer):
+                piece = connection.recv(4096)
+                if not piece:
+                    break
+                answer += piece
+            connection.sendall(goodbye)
+        except OSError:
+            return answer
+    return answer
