@@ -5,7 +5,7 @@ registered with `confirm`) is run when the answer is a plain yes, and refused ot
 """
 
 import json
-import string
+import re
 from collections.abc import Sequence
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolDenied
@@ -18,34 +18,9 @@ from volcanic.text import clean_text, one_line
 
 MAX_ARGUMENTS = 1000
 
-_YES = frozenset(
-    [
-        "yes",
-        "y",
-        "yes please",
-        "yes, please",
-        "yes do it",
-        "yes, do it",
-        "yep",
-        "yeah",
-        "ok",
-        "okay",
-        "sure",
-        "do it",
-        "go ahead",
-        "confirm",
-        "confirmed",
-        "approve",
-        "approved",
-        "ja",
-        "ja bitte",
-        "ja, bitte",
-        "oui",
-        "si",
-        "sí",
-        "sim",
-    ]
-)
+_YES = frozenset({"yes", "y", "yep", "yeah", "yes please", "ok", "okay", "sure", "do it", "yes do it", "go ahead"}) | {
+    *("confirm", "confirmed", "approve", "approved", "ja", "ja bitte", "oui", "si", "s\u00ed", "sim")
+}
 
 
 def asked(requests: DeferredToolRequests, messages: Sequence[ModelMessage]) -> Outcome:
@@ -86,4 +61,4 @@ def answer_calls(turn: Turn, calls: Sequence[ToolCallPart]) -> DeferredToolResul
 
 def is_yes(text: str) -> bool:
     """Tells whether an answer is a plain yes: nothing but one of a few words. What says more is no consent."""
-    return text.strip().strip(string.punctuation + " ").casefold() in _YES
+    return " ".join(re.findall(r"\w+", text.casefold())) in _YES
