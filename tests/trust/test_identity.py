@@ -37,6 +37,11 @@ def why(function: Callable[[], object]) -> str:
     return caught.value.reason
 
 
+def check_messages() -> list[checks.CheckMessage]:
+    # Other checks look at the machine: whether it has a sandbox.
+    return [message for message in checks.run_checks() if str(message.id).startswith("trust.")]
+
+
 class Fixed:
     """A verifier that always says the same, and notes that it was asked."""
 
@@ -122,14 +127,14 @@ def test_names_in_production(settings: Settings) -> None:
     settings.IDENTITY_VERIFIERS = ["trust.identity.name.NameVerifier"]
     with pytest.raises(ImproperlyConfigured):
         Resolver()
-    assert [error.id for error in checks.run_checks()] == ["trust.E001"]
+    assert [error.id for error in check_messages()] == ["trust.E001"]
 
 
 def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
     """As an error of `manage.py check`, not by a traceback."""
     settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
     settings.JWT_ISSUERS = [entry(keys=[UNSUPPORTED])]
-    (error,) = checks.run_checks()
+    (error,) = check_messages()
     assert (error.id, "no public key" in error.msg) == ("trust.E001", True)
 
 
@@ -138,7 +143,7 @@ def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
 )
 def test_verifiers_that_can_not_be_made(settings: Settings, verifiers: list[str]) -> None:
     settings.IDENTITY_VERIFIERS, settings.JWT_ISSUERS = verifiers, []
-    assert [error.id for error in checks.run_checks()] == ["trust.E001"]
+    assert [error.id for error in check_messages()] == ["trust.E001"]
 
 
 # The order of verifiers.
