@@ -36,16 +36,19 @@ def task_run(*, task_id: uuid.UUID) -> None:
     claim = task_claim(task_id=task_id, worker=WORKER)
     if claim is None:
         return
-    try:
-        _follow_policy(claim)
-    except TurnFailedError as error:
-        task_settle(claim=claim, state=TaskState.FAILED, text=str(error))
-    except Exception:
-        logger.exception("run of task %s failed", task_id)
-        task_settle(claim=claim, state=TaskState.FAILED, text=UNEXPECTED)
+    # In the keeper's care from the claim on: a worker's first run loads the model's library, and on a slow machine the
+    # lease would be over by then.
+    with kept(Run(claim.task_id, claim.attempt)) as run:
+        try:
+            _follow_policy(claim, run)
+        except TurnFailedError as error:
+            task_settle(claim=claim, state=TaskState.FAILED, text=str(error))
+        except Exception:
+            logger.exception("run of task %s failed", task_id)
+            task_settle(claim=claim, state=TaskState.FAILED, text=UNEXPECTED)
 
 
-def _follow_policy(claim: Claim) -> None:
+def _follow_policy(claim: Claim, run: Run) -> None:
     """Asks policy what the request leads to, and does that, so that no way in goes round it."""
     review = approvals.review_of(claim)
     approved = review if approvals.is_approved(claim, review) else None
@@ -66,12 +69,12 @@ def _follow_policy(claim: Claim) -> None:
         return
     match decision.mode:
         case Mode.TRIAGE | Mode.REVIEW:
-            put_before_owner(claim, skill, decision, review, draft if decision.offers_draft else None)
+            put_before_owner(claim, run, skill, decision, review, draft if decision.offers_draft else None)
         case Mode.BUILT_IN:
             assert skill is not None
             _answer(claim, skill, decision)
         case Mode.FULL_TURN:
-            _full_turn(claim, skill, approved)
+            _full_turn(claim, run, skill, approved)
         case _:
             assert_never(decision.mode)
 
@@ -179,7 +182,7 @@ def _answer(claim: Claim, skill: Skill, decision: Decision) -> None:
     )
 
 
-def _full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> None:
+def _full_turn(claim: Claim, run: Run, skill: Skill | None, approved: Review | None) -> None:
     slug = skill.slug if skill else ""
     request = reports.asked(claim, skill)
     granted = (slug or CHAT) if approved is None else ""
@@ -187,15 +190,14 @@ def _full_turn(claim: Claim, skill: Skill | None, approved: Review | None) -> No
         task_settle(claim=claim, state=TaskState.REJECTED, text=f"The owner has taken {slug or CHAT} back.")
         return
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
-    with kept(Run(claim.task_id, claim.attempt)) as run:
-        turn = full_turn(claim, skill, approved)
-        sink = TaskSink(claim, request)
-        try:
-            outcome = execute(claim, run, turn, sink, work)
-        except ReleasedError:
-            outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
-        if outcome is not None:
-            _finish(claim, turn, sink, outcome, reports.report(request, outcome, sink.uses()))
+    turn = full_turn(claim, skill, approved)
+    sink = TaskSink(claim, request)
+    try:
+        outcome = execute(claim, run, turn, sink, work)
+    except ReleasedError:
+        outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
+    if outcome is not None:
+        _finish(claim, turn, sink, outcome, reports.report(request, outcome, sink.uses()))
 
 
 def _finish(claim: Claim, turn: Turn, sink: TaskSink, outcome: Outcome, report: str) -> None:

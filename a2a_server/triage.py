@@ -14,7 +14,7 @@ from a2a_server.executing import ReleasedError, execute
 from a2a_server.files import file_line
 from a2a_server.messages import message_text
 from a2a_server.models import InboundFile, Task, TaskState
-from a2a_server.runs import Run, kept
+from a2a_server.runs import Run
 from a2a_server.selectors import references_of
 from a2a_server.services import Claim, run_note, run_release, task_settle
 from a2a_server.turns import notes_of_task, triage_turn
@@ -49,7 +49,7 @@ class Reading:
 
 
 def put_before_owner(
-    claim: Claim, skill: Skill | None, decision: Decision, review: Review | None, draft: SkillDraft | None
+    claim: Claim, run: Run, skill: Skill | None, decision: Decision, review: Review | None, draft: SkillDraft | None
 ) -> None:
     """Has a request wait for the owner's decision: working → auth_required, with a review. `review` is the task's own,
     where it had one before: what came since is added to it. `draft` would cover it.
@@ -64,7 +64,7 @@ def put_before_owner(
     run_note(claim=claim, skill=skill.slug if skill else "", repeatable=True)
     if decision.mode is Mode.TRIAGE:
         try:
-            reading = _triage(claim, messages, files)
+            reading = _triage(claim, run, messages, files)
         except ReleasedError:
             run_release(claim=claim)
             return
@@ -154,14 +154,13 @@ def _files(claim: Claim) -> list[str]:
     return [file_line(row.filename, row.declared_type, row.url) for row in rows]
 
 
-def _triage(claim: Claim, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
+def _triage(claim: Claim, run: Run, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
     """Returns what the assistant makes of a request; if it can't, the caller's own words. None when the task is no
     longer this run's."""
     # What an earlier reading left is of other words.
     notes_delete(workspace_id=claim.workspace_id, namespace=notes_of_task(claim), keys=(SUMMARY, SUGGESTED_ACTION))
     turn = triage_turn(claim, messages, files)
-    with kept(Run(claim.task_id, claim.attempt)) as run:
-        outcome = execute(claim, run, turn, SilentSink(), runner().run)
+    outcome = execute(claim, run, turn, SilentSink(), runner().run)
     if outcome is None:
         return None
     notes = notes_of(workspace_id=claim.workspace_id, namespace=notes_of_task(claim))
