@@ -166,10 +166,12 @@ async def test_the_first_that_knows_decides() -> None:
 # From an identity to a caller.
 
 
-def test_a_known_identity(friend: Keyed, stranger: Keyed, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_known_identity(
+    friend: Keyed, stranger: Keyed, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
     """One statement; a disabled caller, another issuer's agent of the same id, and other letters are refused."""
     added = identity_add(caller=friend.caller, issuer=ISSUER, agent_id="agent-1")
-    with django_assert_num_queries(1):
+    with django_assert_max_num_queries(1):
         found = caller_of(identity())
     assert (found.id, found.name, found.key_id) == (friend.caller.id, "friend", None)
     assert why(lambda: caller_of(VerifiedIdentity("agent-1", "x", "https://other.example"))) == "unknown-agent"
