@@ -18,6 +18,7 @@ from psycopg.errors import DeadlockDetected
 from pytest_django.fixtures import Settings
 
 from tests.product import Api, Product
+from tests.waiting import PATIENCE
 from trust.models import CHAT, Caller, Level
 from trust.services import builtin_skills_ensure, caller_create
 from volcanic import db
@@ -41,7 +42,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     barrier = threading.Barrier(django_settings.DB_THREADS)
 
     def close() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         connection.close()
 
     futures = [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]

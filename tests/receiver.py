@@ -65,7 +65,7 @@ class Receiver:
             if status is not None and 200 <= status < 300:
                 self.accepted.append(request)
         if status is None:
-            self._over.wait(60)
+            self._over.wait()
             return
         handler.send_response(status)
         handler.send_header("content-length", "0")

@@ -105,7 +105,7 @@ def test_cancel_of_a_task_that_has_ended(api: Api, script: str) -> None:
 
 def test_cancel_reaches_a_running_turn(api: Api) -> None:
     """B33, B147: the turn ends within a second, and nothing is written after the terminal state."""
-    task = api.send("sleep: 60\ntoo late", at_once=True)
+    task = api.send("sleep: 600\ntoo late", at_once=True)
     api.wait(task["id"], "WORKING")
     canceled = api.result("CancelTask", {"id": task["id"]})
     assert state_of(canceled) == "CANCELED"
@@ -138,7 +138,7 @@ def test_a_task_that_is_not_there(api: Api) -> None:
 
 def test_a_context_is_busy_while_a_task_runs_in_it(api: Api) -> None:
     """B37: the second is refused, and says when to try again; another context is free."""
-    task = api.send("sleep: 60", at_once=True, contextId="trip")
+    task = api.send("sleep: 600", at_once=True, contextId="trip")
     answer = api.rpc("SendMessage", {"message": message(contextId="trip")})
     assert answer["error"]["code"] == -32004
     assert answer["error"]["message"] == "context busy, retry when the current task ends"

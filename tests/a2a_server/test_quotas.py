@@ -22,6 +22,7 @@ from a2a_server.models import InboundFile, ReceivedMessage, Task, TaskEvent, Tas
 from a2a_server.services import Submission, task_cancel, task_claim, task_settle, task_submit
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
+from tests.waiting import PATIENCE
 from trust.limits import COLUMNS, Limits
 from trust.services import caller_set_limits
 from volcanic.models import Session
@@ -132,7 +133,7 @@ def spent(transactional_db: None, product: Product, friend: Keyed) -> str:
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_the_sdk_client_sees_an_a2a_error(product: Product, spent: str, binding: str, streaming: bool) -> None:
     """Over REST the client knows only the specification's own errors, and tells the status of any other."""
-    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=30) as http:
+    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=PATIENCE) as http:
         config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
         client = await create_client(product.url, config)
         request = a2a_pb2.SendMessageRequest(
@@ -267,7 +268,7 @@ def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[A
     results: list[Any] = []
 
     def work() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         for _ in range(each):
             try:
                 results.append(submit(**members))

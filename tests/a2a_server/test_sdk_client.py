@@ -50,7 +50,7 @@ async def test_a_whole_conversation(key: str, product: Product, binding: str, ve
         assert answered.artifacts[0].parts[0].text == "You said: monday"
         assert await client.get_task(a2a_pb2.GetTaskRequest(id=asked.id)) == answered
 
-        running = await _task(client, _request("sleep: 60", at_once=True))
+        running = await _task(client, _request("sleep: 600", at_once=True))
         canceled = await client.cancel_task(a2a_pb2.CancelTaskRequest(id=running.id))
         assert canceled.status.state == a2a_pb2.TASK_STATE_CANCELED
         with pytest.raises(TaskNotCancelableError):

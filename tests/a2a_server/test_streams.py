@@ -10,7 +10,7 @@ import pytest
 from a2a_server.models import TaskEvent
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, sse, state_of
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 
 def _kinds(events: list[dict[str, Any]]) -> list[str]:
@@ -149,7 +149,7 @@ def test_a_reader_that_goes_does_not_stop_the_run(api: Api, product: Product, fr
     """B51, B53: the task goes on, and the next stream gets the rest."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("stream: 40")}}
     with (
-        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}) as http,
+        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, timeout=PATIENCE) as http,
         http.stream("POST", "/a2a", json=body) as response,
     ):
         task = next(sse(response))["result"]["task"]
@@ -184,7 +184,7 @@ def test_many_silent_streams_leave_nothing_behind(api: Api, product: Product, fr
     task = api.send("ask: well?")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}).encode()
     limits = httpx.Limits(max_connections=None)
-    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, limits=limits, timeout=30) as http:
+    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, limits=limits, timeout=PATIENCE) as http:
         streams = [http.send(http.build_request("POST", "/a2a", content=body), stream=True) for _ in range(100)]
         assert {stream.status_code for stream in streams} == {200}
         assert state_of(api.send()) == "COMPLETED"

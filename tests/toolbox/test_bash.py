@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.toolbox.conftest import OWNERS, MakeContext
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.toolbox import processes, shell
 from volcanic.toolbox import sandbox as sandbox_module
@@ -198,10 +198,10 @@ async def test_there_is_no_network(inbound: ToolContext) -> None:
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
     """A process of this machine's, of the same user."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     yield process
     process.kill()
-    process.wait(10)
+    process.wait(PATIENCE)
 
 
 @isolated
