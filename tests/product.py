@@ -82,7 +82,10 @@ class Product:
     def _spawn(self, name: str, module: str, *arguments: str) -> None:
         with open(self.folder / f"{name}.log", "ab") as log:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments], env=self.environment, stdout=log, stderr=log
+                [sys.executable, "-m", module, *arguments],
+                env={**self.environment, "PGAPPNAME": self._mark(name)},
+                stdout=log,
+                stderr=log,
             )
 
     def _wait_for(self, name: str, ready: Callable[[], bool]) -> None:
@@ -119,6 +122,20 @@ class Product:
         for name, process in list(self._processes.items()):
             if process.poll() is not None:
                 (self.start_web if name == "web" else self.start_worker)()
+
+    def lets_go_of(self, task_id: str) -> None:
+        """Returns when the worker has given up a run that is not its own any more: it writes nothing after that."""
+        ends = (f"{task_id} stopped: no longer its own", f"{task_id} ended too late")
+        wait_for(lambda: any(end in self.log("worker") for end in ends))
+
+    def connections(self, name: str) -> int:
+        """Returns how many connections to the database a process holds."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [self._mark(name)])
+            return int(cursor.fetchone()[0])
+
+    def _mark(self, name: str) -> str:
+        return f"{self.port} {name}"
 
     def sweep(self) -> None:
         """Has the worker do what beat asks it for every two seconds."""

@@ -84,6 +84,7 @@ def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
     product.signal("worker", signal.SIGSTOP)
     api.wait(task["id"], "FAILED")
     product.signal("worker", signal.SIGCONT)
+    product.lets_go_of(task["id"])
     assert state_of(api.send("hello")) == "COMPLETED"
     failed = api.get(task["id"])
     assert state_of(failed) == "FAILED"

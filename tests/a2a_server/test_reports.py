@@ -28,15 +28,16 @@ def has_written(task: dict[str, str]) -> bool:
     return Task.objects.filter(pk=task["id"], untold__contains="Files touched").exists()
 
 
-def test_what_was_used_before_the_caller_canceled(api: Api) -> None:
+def test_what_was_used_before_the_caller_canceled(api: Api, product: Product) -> None:
     task = api.send(f"{WRITE}\nsleep: 600", at_once=True)
     wait_for(lambda: has_written(task))
     api.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     (told,) = reports()
     assert told == f"Asked: {WRITE} sleep: 600\n{USED}\nCanceled."
 
 
-def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger: Keyed) -> None:
+def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger: Keyed, product: Product) -> None:
     Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
     grant_add(caller=stranger.caller, slug="tidy")
     asked = message(f"{WRITE}\nsleep: 600", metadata={"skill": "tidy"})
@@ -44,13 +45,15 @@ def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger
     decide(task, Decision.APPROVE)
     wait_for(lambda: has_written(task))
     strange.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     assert [told.splitlines()[-1] for told in reports()] == ["Canceled."]
 
 
-def test_what_was_used_before_the_owner_stopped_it(api: Api, friend: Keyed) -> None:
+def test_what_was_used_before_the_owner_stopped_it(api: Api, friend: Keyed, product: Product) -> None:
     task = api.send(f"{WRITE}\nsleep: 600", at_once=True)
     wait_for(lambda: has_written(task))
     grant_revoke(caller=friend.caller, slug="chat", stop=True)
+    product.lets_go_of(task["id"])
     (told,) = reports()
     assert told.splitlines()[1:] == [*USED.splitlines(), "Canceled: The owner took the grant for this back."]
 
@@ -88,11 +91,12 @@ def test_a_question_is_reported_too(api: Api) -> None:
     assert len(reports()) == 1
 
 
-def test_what_was_answered_before_the_caller_canceled(api: Api) -> None:
+def test_what_was_answered_before_the_caller_canceled(api: Api, product: Product) -> None:
     """No tool was used, but the caller has the text."""
     task = api.send("stream: 30000", at_once=True)
     wait_for(lambda: "artifacts" in api.get(task["id"]))
     api.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     (told,) = reports()
     assert told.startswith("Asked: stream: 30000\nAnswered so far: chunk 1 chunk 2")
     assert told.endswith("\nCanceled.")
@@ -112,10 +116,11 @@ def test_what_the_owner_approved_and_the_worker_left_undone(strange: Api, strang
     product.revive()
 
 
-def test_what_is_only_read_is_no_report(strange: Api) -> None:
+def test_what_is_only_read_is_no_report(strange: Api, product: Product) -> None:
     task = strange.send("sleep: 600", at_once=True)
     wait_for(lambda: Task.objects.get(pk=task["id"]).repeatable)
     strange.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     assert reports() == []
 
 
