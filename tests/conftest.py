@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from asgiref.sync import SyncToAsync
 from django.conf import settings as django_settings
@@ -26,6 +27,9 @@ from volcanic.models import Workspace
 from volcanic.services import workspace_create
 
 FLUSHES = 5
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no failure
+hypothesis.settings.load_profile("any machine")
+
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 """Tables that migrations fill and no test writes to."""
 

@@ -96,10 +96,10 @@ def test_a_backlog_is_worked_off_without_pauses(api: Api) -> None:
     tasks = [api.send("hello", at_once=True)["id"] for _ in range(150)]
     wait_for(lambda: not Task.objects.exclude(state=TaskState.COMPLETED).exists())
     assert Task.objects.filter(pk__in=tasks, state=TaskState.COMPLETED).count() == 150
-    # The times between two ends tell: a turn is some milliseconds, a stall seconds, and comes with every batch that the
-    # worker takes; a busy machine may lose a moment once.
+    # The times between two ends tell: a turn is some milliseconds, a stall five seconds and more, and there would be
+    # more than five; a busy machine may lose a moment now and then.
     ends = list(Task.objects.order_by("status_at").values_list("status_at", flat=True))
-    assert sorted((later - earlier).total_seconds() for earlier, later in pairwise(ends))[-3] < 2
+    assert sorted((later - earlier).total_seconds() for earlier, later in pairwise(ends))[-6] < 4
 
 
 @pytest.fixture
