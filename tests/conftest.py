@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from asgiref.sync import SyncToAsync
 from django.conf import settings as django_settings
@@ -18,6 +19,7 @@ from psycopg.errors import DeadlockDetected
 from pytest_django.fixtures import Settings
 
 from tests.product import Api, Product
+from tests.waiting import PATIENCE
 from trust.models import CHAT, Caller, Level
 from trust.services import builtin_skills_ensure, caller_create
 from volcanic.aio import db
@@ -25,6 +27,9 @@ from volcanic.models import Workspace
 from volcanic.services import workspace_create
 
 FLUSHES = 5
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no failure
+hypothesis.settings.load_profile("any machine")
+
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 """Tables that migrations fill and no test writes to."""
 
@@ -41,7 +46,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     barrier = threading.Barrier(django_settings.DB_THREADS)
 
     def close() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         connection.close()
 
     futures = [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]

