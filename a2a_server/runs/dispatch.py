@@ -37,8 +37,8 @@ def task_run(*, task_id: uuid.UUID) -> None:
     run = task_claim(task_id=task_id, worker=WORKER)
     if run is None:
         return
-    # The lease is kept from the claim on. A worker's first run loads the model's library, which takes longer than a lease
-    # on a slow machine.
+    # The lease is kept from the claim on. A worker's first run loads the model's library, and on a slow machine that
+    # takes longer than a lease.
     with kept(local_run(run)) as local:
         try:
             _follow_policy(run, local)

@@ -111,7 +111,7 @@ def holder(var: Path, durability: str = "fast") -> Generator[subprocess.Popen[by
             process.wait()
         process.stdin.close()
         process.stdout.close()
-        where = places.find(var)
+        where = paths.find(var)
         wait_for(lambda: not server_pids(where))
 
 
@@ -264,7 +264,7 @@ def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:
                 owner.wait(0.5)
             connection.execute("SELECT 1")
         assert owner.wait(PATIENCE) == 0
-    assert server_pids(places.find(var)) == []
+    assert server_pids(paths.find(var)) == []
 
 
 def test_two_processes_that_begin_at_once_share_one_instance(var: Path) -> None:
@@ -311,7 +311,7 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
             for pid in before.values():
                 os.kill(pid, signal.SIGKILL)
             deadline = asyncio.get_running_loop().time() + PATIENCE
-            where = places.find(var)
+            where = paths.find(var)
             while before.items() & runner.pids().items() or not await asyncio.to_thread(_answers, where):
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.02)
