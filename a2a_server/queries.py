@@ -6,6 +6,7 @@ task; the row lock gives all events of a task one order.
 """
 
 from volcanic.events import EVENT_INSERT, TASK
+from volcanic.services import TASK_RECORD
 
 # The 1.0 wire form of a moment: UTC, milliseconds (5.6.1).
 _TIMESTAMP = """to_char(status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
@@ -65,7 +66,7 @@ _QUOTA = """
         FROM opened)
 """
 _SUBMITTED = f"""
-    SELECT changed.id, changed.session_id, fits, running, contexts, {_TOLD}
+    SELECT changed.id, fits, running, contexts, {_TOLD}
     FROM quota LEFT JOIN changed ON true
 """
 
@@ -275,8 +276,8 @@ _LAST_EVENTS = f"""written AS (
         UNION ALL
         SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
 
-# The end of a run: the last of its answer where there is one, and its state. Only the run that holds the task can write
-# it; or, without an attempt, the owner.
+# The end of a run, all or nothing: the last of its answer where there is one, its state, and what the assistant's own
+# tables keep of it. Only the run that holds the task can write it; or, without an attempt, the owner.
 RUN_FINISH = f"""
     WITH changed AS (
         UPDATE a2a_server_task
@@ -287,8 +288,9 @@ RUN_FINISH = f"""
         RETURNING id, session_id, context_id, state, status_message, status_at, seq),
     {_LAST_EVENTS},
     {_OUTBOX},
-    {_SHOWN_OF_SESSION}
-    SELECT id, session_id, {_TOLD} FROM changed
+    {_SHOWN_OF_SESSION},
+    {TASK_RECORD}
+    SELECT id, {_TOLD} FROM changed
 """
 
 # A request for a built-in skill, from its arrival to its answer: no worker has a part in it.
@@ -301,7 +303,8 @@ TASK_ANSWER = f"""
             first_seen_at = coalesce(first_seen_at, %(now)s)
         WHERE id IN (SELECT %(caller)s FROM changed)),
     {_OUTBOX},
-    {_SHOWN_OF_NEW}
+    {_SHOWN_OF_NEW},
+    {TASK_RECORD}
     {_SUBMITTED}
 """
 

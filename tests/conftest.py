@@ -161,7 +161,7 @@ def broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_options: object) -> None:
         raise BrokerError("the broker is away")
 
-    monkeypatch.setattr("celery.app.base.Celery.send_task", refuse)
+    monkeypatch.setattr("celery.Celery.send_task", refuse)
 
 
 @pytest.fixture

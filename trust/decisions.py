@@ -17,6 +17,7 @@ from trust.errors import (
     TaskOvertakenError,
 )
 from trust.models import CHAT, CallerKey, Grant, Level, Observation, Review
+from trust.owner_events import review_changed
 from trust.services.callers import grant_add
 from trust.services.reviews import ABOUT_REVIEWS, CALLER, OWNER, review_digest, review_void, thread_entry
 from trust.signals import review_decided
@@ -58,7 +59,9 @@ def review_decide(*, review_id: int, decision: Decision, digest: str, text: str 
     except ReviewChangedError:
         for changed in Review.objects.filter(pk=review_id).select_related("caller", "draft"):
             waiting = Review.objects.filter(pk=review_id, state=State.PENDING, digest=digest)
-            waiting.update(digest=review_digest(changed, changed.draft))
+            with transaction.atomic():
+                if waiting.update(digest=review_digest(changed, changed.draft)):
+                    review_changed(changed)
         raise
     except (TaskOvertakenError, ReviewVoidError) as error:
         for void in Review.objects.filter(pk=review_id).select_related("caller"):
@@ -82,6 +85,7 @@ def _decide(review_id: int, decision: Decision, digest: str, text: str) -> Revie
         _bind(review)
     _observe(review, decision, text)
     notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
+    review_changed(review)
     review_decided.send(sender=Review, review=review)
     transaction.on_commit(partial(_have_learned, review.caller_id))
     return review

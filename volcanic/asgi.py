@@ -1,6 +1,7 @@
-"""The web process: the A2A endpoints and the probes in front, everything else is Django's."""
+"""The web process: a table of ASGI applications by path, the most specific first. Everything else is Django's."""
 
 import os
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.core.asgi import get_asgi_application
@@ -10,20 +11,30 @@ _django = get_asgi_application()  # sets Django up: nothing of ours may be impor
 
 from django.conf import settings  # noqa: E402
 
-from a2a_server.http.app import A2AApplication, serves  # noqa: E402
 from volcanic import probes  # noqa: E402
 
-_a2a = A2AApplication() if settings.A2A_ENABLED else None
+Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+def _mounts() -> list[tuple[Callable[[str], bool], Application]]:
+    """Returns which paths each application serves. The first one that serves a path gets the request, so an application
+    for a path below another's stands before it. One that is switched off is not imported."""
+    mounts: list[tuple[Callable[[str], bool], Application]] = [(probes.PATHS.__contains__, probes.probe)]
+    if settings.A2A_ENABLED:
+        from a2a_server.http.app import A2AApplication, serves
+
+        mounts.append((serves, A2AApplication()))
+    return mounts
+
+
+_MOUNTS = _mounts()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """The ASGI application, for daphne, uvicorn or another server."""
-    if scope["type"] == "http" and _a2a is not None and serves(scope["path"]):
-        await _a2a(scope, receive, send)
-    elif scope["type"] == "http" and scope["path"] in probes.PATHS:
-        await probes.probe(scope, receive, send)
-    elif scope["type"] == "http":
-        await _django(scope, receive, send)
+    if scope["type"] == "http":
+        serve = next((app for serves, app in _MOUNTS if serves(scope["path"])), _django)
+        await serve(scope, receive, send)
     elif scope["type"] == "lifespan":
         await _lifespan(receive, send)
     else:

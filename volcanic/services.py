@@ -9,11 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from volcanic.events import EVENT_INSERT, NOTIFICATION, event_append, wake
+from volcanic.events import EVENT_INSERT, NOTIFICATION, event_append
 from volcanic.models import Memory, Notification, Turn, WorkingNote, Workspace
 from volcanic.origins import task_origin
 from volcanic.redaction import redact
@@ -113,71 +113,64 @@ class TaskTurn:
     pending: Any = None
 
 
-# In one statement, for the end of a task's run is the hot path.
-_RECORD = f"""
-    WITH notification AS (
+# What a task came to, as parts of the statement that changes the task: its turn in the transcript, a notification with
+# its event, and a working note; each only where there is one. The end of a task's run is the hot path, and a statement
+# is cheaper than a transaction. They read the rows `changed (id, session_id)`, and `task_record_values`.
+TASK_RECORD = f"""
+    notification AS (
         INSERT INTO volcanic_notification (
             workspace_id, session_id, kind, task, origin, caller, text, urgent, created_at)
-        SELECT %(workspace)s::bigint, %(session)s::bigint, %(kind)s::text, %(task)s::uuid, %(origin)s::text,
-               %(caller)s::text, %(text)s::text, false, %(now)s::timestamptz
-        WHERE %(text)s::text IS NOT NULL
+        SELECT %(notice_workspace)s, session_id, %(notice_kind)s::text, id, %(origin)s::text, %(notice_caller)s::text,
+               %(notice)s::text, false, %(now)s
+        FROM changed WHERE %(notice)s::text IS NOT NULL
         RETURNING id, kind),
-    event AS (
+    notification_event AS (
         {EVENT_INSERT}
-        SELECT %(workspace)s::bigint, '{NOTIFICATION}', id::text, jsonb_build_object('kind', kind), %(now)s::timestamptz
+        SELECT %(notice_workspace)s, '{NOTIFICATION}', id::text, jsonb_build_object('kind', kind), %(now)s
         FROM notification),
     turn AS (
         INSERT INTO volcanic_turn (
             session_id, origin, asker, prompt, messages, pending, state, started_at, finished_at)
-        SELECT %(session)s::bigint, %(origin)s::text, %(origin)s::text, %(prompt)s::text, %(messages)s::jsonb,
-               %(pending)s::jsonb, %(state)s::text, %(started)s::timestamptz, %(now)s::timestamptz
-        WHERE %(messages)s::jsonb IS NOT NULL)
-    INSERT INTO volcanic_workingnote (workspace_id, namespace, key, text, updated_at, expires_at)
-    SELECT %(workspace)s::bigint, %(namespace)s::text, 'message', %(note)s::text, %(now)s::timestamptz,
-           %(note_expires)s::timestamptz
-    WHERE %(note)s::text IS NOT NULL
+        SELECT session_id, %(origin)s::text, %(origin)s::text, %(turn_prompt)s::text, %(turn_messages)s::jsonb,
+               %(turn_pending)s::jsonb, %(turn_state)s::text, %(turn_started)s::timestamptz, %(now)s
+        FROM changed WHERE %(turn_messages)s::jsonb IS NOT NULL),
+    note AS (
+        INSERT INTO volcanic_workingnote (workspace_id, namespace, key, text, updated_at, expires_at)
+        SELECT %(notice_workspace)s, %(note_namespace)s::text, 'message', %(note)s::text, %(now)s,
+               %(note_expires)s::timestamptz
+        FROM changed WHERE %(note)s::text IS NOT NULL)
 """
 
 
-def task_record(
+def task_record_values(
     *,
     workspace_id: int,
-    session_id: int,
     task: uuid.UUID,
+    now: datetime,
     turn: TaskTurn | None = None,
     caller: str = "",
     text: str = "",
     kind: str = Notification.Kind.REPORT,
     note: str = "",
-) -> None:
-    """Writes down what a task came to: its turn in the transcript, a line of `text` for the owner ("" for none) and a
-    working note of the task ("" for none). In the transaction of the change of the task. One statement, or none.
-    """
-    if turn is None and not text and not note:
-        return
-    now = timezone.now()
-    values: dict[str, Any] = {
-        "workspace": workspace_id,
-        "session": session_id,
-        "task": task,
-        "origin": task_origin(task),
+) -> dict[str, Any]:
+    """Returns the parameters of TASK_RECORD: a turn for the transcript, a line of `text` for the owner about what was
+    done for `caller` ("" for no line), and a working note of the task ("" for none)."""
+    return {
         "now": now,
-        "caller": caller,
-        "text": clean_text(redact(text)) or None,
-        "kind": str(kind),
-        "prompt": clean_text(turn.prompt) if turn else "",
-        "messages": json.dumps(clean_json(list(turn.messages))) if turn else None,
-        "pending": None if turn is None or turn.pending is None else json.dumps(clean_json(turn.pending)),
-        "state": turn.state if turn else "",
-        "started": turn.started_at if turn else now,
-        "namespace": f"a2a-inbox/{task}",
+        "origin": task_origin(task),
+        "notice_workspace": workspace_id,
+        "notice_caller": caller,
+        "notice": clean_text(redact(text)) or None,
+        "notice_kind": str(kind),
+        "turn_prompt": clean_text(turn.prompt) if turn else "",
+        "turn_messages": json.dumps(clean_json(list(turn.messages))) if turn else None,
+        "turn_pending": None if turn is None or turn.pending is None else json.dumps(clean_json(turn.pending)),
+        "turn_state": turn.state if turn else "",
+        "turn_started": turn.started_at if turn else now,
+        "note_namespace": f"a2a-inbox/{task}",
         "note": clean_text(note) or None,
         "note_expires": now + timedelta(seconds=settings.WORKING_MEMORY_SECONDS),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_RECORD, values)
-    if text:
-        wake(workspace_id)
 
 
 def notifications_settle(*, task: uuid.UUID, kinds: Iterable[Notification.Kind]) -> int:

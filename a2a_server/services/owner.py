@@ -9,7 +9,7 @@ from a2a_server import queries
 from a2a_server.models import RUNNING, TaskState
 from a2a_server.services.runs import ArtifactUpdate
 from a2a_server.services.transitions import task_enqueue, task_move, transition
-from volcanic.services import TaskTurn, task_record
+from volcanic.services import TaskTurn, task_record_values
 
 STOPPED = "The owner took the grant for this back."
 _WAITING = TaskState.AUTH_REQUIRED
@@ -34,22 +34,18 @@ def task_answer(*, task_id: uuid.UUID, request: str, reply: str, artifact: dict[
     """Answers a task with the owner's own words: auth_required → completed, with the artifact, and both sides' words in
     the transcript. Returns whether this call did it."""
     now = timezone.now()
+    words = [{"role": "user", "text": request}, {"role": "assistant", "text": reply}]
+    turn = TaskTurn(prompt=request, messages=words, state=TaskState.COMPLETED.value, started_at=now)
     values = {
         "task": task_id,
         "attempt": None,
-        "now": now,
         "from_state": _WAITING.value,
         "state": TaskState.COMPLETED.value,
         "status_message": None,
         **ArtifactUpdate(artifact=artifact).values(),
+        **task_record_values(workspace_id=0, task=task_id, now=now, turn=turn),
     }
-    words = [{"role": "user", "text": request}, {"role": "assistant", "text": reply}]
-    turn = TaskTurn(prompt=request, messages=words, state=TaskState.COMPLETED.value, started_at=now)
-    with transaction.atomic():
-        row = transition(values, queries.RUN_FINISH)
-        if row is not None:
-            task_record(workspace_id=row[-1], session_id=row[1], task=task_id, turn=turn)
-    return row is not None
+    return transition(values, queries.RUN_FINISH) is not None
 
 
 def task_ask(*, task_id: uuid.UUID, question: str) -> bool:

@@ -25,7 +25,7 @@ from volcanic.aio import wakeups
 from volcanic.models import Notification
 from volcanic.redaction import redact
 from volcanic.runtime.base import Outcome
-from volcanic.services import TaskTurn, task_record
+from volcanic.services import TaskTurn, task_record_values
 from volcanic.text import clean_json, clean_text
 from volcanic.turns.leases import RunKey, lease_duration
 
@@ -159,22 +159,14 @@ def run_finish(
     report: str = "",
     report_kind: str = Notification.Kind.REPORT,
 ) -> bool:
-    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report.
+    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report. One statement.
 
     `text` is the status message (redacted), "" for none; `update` the last of the answer; `report` what the owner is
     told of it afterwards, "" for nothing. Returns whether the run still held its task; if not, nothing was written.
     """
     state = TaskState(outcome.state.value)
     assert TaskState.WORKING in FROM_STATES[state]
-    values = {
-        "task": run.task_id,
-        "attempt": run.attempt,
-        "now": timezone.now(),
-        "state": state.value,
-        "from_state": TaskState.WORKING.value,
-        "status_message": status_message(run.task_id, text) if text else None,
-        **(update.values() if update else NO_ARTIFACT),
-    }
+    now = timezone.now()
     turn = TaskTurn(
         prompt=prompt,
         messages=outcome.messages,
@@ -182,19 +174,24 @@ def run_finish(
         state=outcome.state.value,
         started_at=run.started_at,
     )
-    with transaction.atomic():
-        held = transition(values, queries.RUN_FINISH) is not None
-        if held:
-            task_record(
-                workspace_id=run.workspace_id,
-                session_id=run.session_id,
-                task=run.task_id,
-                turn=turn,
-                caller=run.caller_name,
-                text=report,
-                kind=report_kind,
-            )
-    return held
+    values = {
+        "task": run.task_id,
+        "attempt": run.attempt,
+        "state": state.value,
+        "from_state": TaskState.WORKING.value,
+        "status_message": status_message(run.task_id, text) if text else None,
+        **(update.values() if update else NO_ARTIFACT),
+        **task_record_values(
+            workspace_id=run.workspace_id,
+            task=run.task_id,
+            now=now,
+            turn=turn,
+            caller=run.caller_name,
+            text=report,
+            kind=report_kind,
+        ),
+    }
+    return transition(values, queries.RUN_FINISH) is not None
 
 
 def task_settle(*, run: Run, state: TaskState, text: str = "") -> bool:

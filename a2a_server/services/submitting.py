@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -26,7 +26,7 @@ from trust.policy import too_many_hops
 from trust.services import review_add
 from volcanic.a2a_json import message_text
 from volcanic.origins import session_scope
-from volcanic.services import task_record
+from volcanic.services import task_record_values
 
 ADDED = "Your message was added to the request. The owner has not decided yet."
 CONTEXT_BUSY = "context busy, retry when the current task ends"
@@ -46,42 +46,24 @@ def task_submit(*, submission: Submission) -> Submitted:
     values = _values(submission) | quotas.quota_values(submission)
     statement = queries.TASK_CONTINUE if submission.continues else queries.TASK_CREATE
     if answer is not None:
-        statement, values = queries.TASK_ANSWER, values | _answer_values(answer)
+        statement, values = queries.TASK_ANSWER, values | _answer_values(submission, answer, values["now"])
     # What comes along needs statements of its own; a plain message is one statement, and needs no more.
-    along = submission.files or submission.push is not None or answer is not None
+    along = submission.files or submission.push is not None
     with transaction.atomic() if along else nullcontext():
         row = _execute_unless_busy(statement, values)
-        used = quotas.Used(*row[2:5])
+        used = quotas.Used(*row[1:4])
         if row[0] is None:
             return _not_submitted(submission, values, used)
-        if not over:
-            _keep_what_came_along(submission, row[1], answer)
-        elif submission.push is not None:
+        if submission.files and not over:
+            quotas.bytes_reserve(submission)
+            files_keep(task_id=submission.task_id, files=submission.files)
+        if submission.push is not None:
             push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)
     runs = not over and answer is None
     if runs:
         transaction.on_commit(lambda: task_enqueue(submission.task_id))
-    transaction.on_commit(lambda: tell(submission.task_id, values["state"], row[5], row[6]))
+    transaction.on_commit(lambda: tell(submission.task_id, values["state"], row[-2], row[-1]))
     return Submitted(submission.task_id, fresh=runs, view=None if answer is None else _answered(values))
-
-
-def _keep_what_came_along(submission: Submission, session_id: int, answer: builtin.Answer | None) -> None:
-    """Keeps a message's files and its webhook, and what a built-in skill's answer leaves for the owner."""
-    if submission.files:
-        quotas.bytes_reserve(submission)
-        files_keep(task_id=submission.task_id, files=submission.files)
-    if submission.push is not None:
-        push_config_set(task_id=submission.task_id, caller_id=submission.caller_id, wanted=submission.push)
-    if answer is not None:
-        task_record(
-            workspace_id=submission.workspace_id,
-            session_id=session_id,
-            task=submission.task_id,
-            caller=submission.caller_name,
-            text=answer.notice,
-            kind=answer.notice_kind,
-            note=answer.note,
-        )
 
 
 def _answered(values: dict[str, Any]) -> TaskView:
@@ -133,11 +115,20 @@ def _values(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _answer_values(answer: builtin.Answer) -> dict[str, Any]:
+def _answer_values(submission: Submission, answer: builtin.Answer, now: datetime) -> dict[str, Any]:
     return {
         "state": TaskState.COMPLETED.value,
         "first_seq": 2,
         **ArtifactUpdate(artifact=answer.artifact).values(),
+        **task_record_values(
+            workspace_id=submission.workspace_id,
+            task=submission.task_id,
+            now=now,
+            caller=submission.caller_name,
+            text=answer.notice,
+            kind=answer.notice_kind,
+            note=answer.note,
+        ),
     }
 
 

@@ -27,8 +27,10 @@ from volcanic.a2a_json import RESPONSE, message_text
 from volcanic.aio import wakeups
 from volcanic.celery import publish
 from volcanic.events import wake_key
+from volcanic.models import Notification
+from volcanic.origins import task_origin
 from volcanic.redaction import redact
-from volcanic.services import task_record
+from volcanic.services import notification_create
 from volcanic.text import clean_text
 
 # From which states each state may be reached. Terminal states lead nowhere.
@@ -122,12 +124,14 @@ def _report_broken_off(task_id: uuid.UUID, row: Sequence[Any], state: TaskState,
     _, _, session_id, caller_id, pending_report, _, workspace_id = row
     payload = Artifact.objects.filter(task_id=task_id, artifact_id=RESPONSE).values_list("payload", flat=True).first()
     answered = message_text(payload) if payload else ""
-    task_record(
+    notification_create(
         workspace_id=workspace_id,
         session_id=session_id,
         task=task_id,
+        origin=task_origin(task_id),
         caller=Caller.objects.values_list("name", flat=True).get(pk=caller_id),
-        text=reports.broken_off(pending_report, answered, state.label, reason),
+        kind=Notification.Kind.REPORT,
+        text=redact(reports.broken_off(pending_report, answered, state.label, reason)),
     )
 
 

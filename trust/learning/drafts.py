@@ -15,6 +15,7 @@ from trust.audit import audit
 from trust.errors import DraftDecidedError
 from trust.learning.writing import with_words
 from trust.models import Caller, Grant, Level, Observation, Review, Skill, SkillDraft
+from trust.owner_events import draft_changed, review_changed
 from trust.selectors import every_skill_of
 from trust.services.callers import grant_add
 from trust.services.reviews import review_digest
@@ -144,11 +145,13 @@ def _change(draft: SkillDraft, version: int, changes: Mapping[str, Any]) -> None
             was = now.get_state_display().lower() if now else "gone"
             raise DraftDecidedError(f"The draft was decided before: {was}.")
         raise DraftDecidedError("The draft was edited meanwhile. Look at it again.")
+    draft_changed(draft, changes.get("state"))
 
 
 def _redigest(review: Review, draft: SkillDraft | None) -> None:
     """Binds a decision to the draft as it is now, None for none any more: what was shown before counts no longer."""
     Review.objects.filter(pk=review.pk).update(digest=review_digest(review, draft), draft=draft)
+    review_changed(review)
 
 
 @transaction.atomic
@@ -255,6 +258,7 @@ def draft_withdraw(*, draft: SkillDraft, reason: str, reviews: Sequence[Review] 
     showing = reviews_showing(draft) if reviews is None else reviews
     if not SkillDraft.objects.filter(pk=draft.pk, state=draft.state).update(**_decided(State.WITHDRAWN, reason)):
         return False
+    draft_changed(draft, State.WITHDRAWN)
     audit("draft.withdrawn", caller=draft.caller, subject=draft.slug, reason=reason)
     for review in showing:
         _redigest(review, None)
@@ -288,6 +292,7 @@ def draft_reopen(*, draft: SkillDraft, text: str) -> None:
     if not reopened:
         return
     draft.refresh_from_db()
+    draft_changed(draft)
     audit("draft.reopened", caller=draft.caller, subject=draft.slug, reason=text)
     _shown_anew(draft, reviews)
 
@@ -302,6 +307,7 @@ def draft_add_words(*, draft: SkillDraft, text: str) -> None:
     instructions = _with_words(now.instructions, text)
     SkillDraft.objects.filter(pk=draft.pk).update(**_ANEW, instructions=instructions)
     draft.refresh_from_db()
+    draft_changed(draft)
     audit("draft.changed", caller=draft.caller, subject=draft.slug, reason="instructions")
     _shown_anew(draft, reviews)
 

@@ -5,10 +5,12 @@ import logging
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from trust.learning.drafts import origin_of
 from trust.models import SkillDraft
+from trust.owner_events import draft_changed
 from volcanic.aio.loop import run_on_loop
 from volcanic.origins import caller_scope
 from volcanic.runtime import tools
@@ -40,9 +42,12 @@ def draft_preview(*, draft_id: int) -> None:
         outcome = Outcome(state=TurnState.FAILED, text="It could not be tried.")
     text = clean_text(outcome.text)[:MAX_PREVIEW]
     done = outcome.state in (TurnState.COMPLETED, TurnState.INPUT_REQUIRED)
-    SkillDraft.objects.filter(pk=draft.pk, version=draft.version, state=SkillDraft.State.OPEN).update(
-        preview=text if done else "", preview_problem="" if done else text, previewed_at=timezone.now()
-    )
+    tried = SkillDraft.objects.filter(pk=draft.pk, version=draft.version, state=SkillDraft.State.OPEN)
+    with transaction.atomic():
+        if tried.update(
+            preview=text if done else "", preview_problem="" if done else text, previewed_at=timezone.now()
+        ):
+            draft_changed(draft)
 
 
 async def _try(turn: Turn, sink: Sink) -> Outcome:

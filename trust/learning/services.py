@@ -33,6 +33,7 @@ from trust.learning.matching import fits
 from trust.learning.observed import ENOUGH, alike_groups, decided_alike, observations_of
 from trust.learning.writing import Text, promise, write
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, SkillDraft
+from trust.owner_events import draft_changed
 from trust.services.callers import caller_set_level, grant_revoke
 from trust.services.reviews import reviews_lock
 from volcanic import acting
@@ -216,6 +217,7 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
         decision=decided_alike(group[0]),
         evidence=[one.pk for one in group],
     )
+    draft_changed(draft)
     audit("draft.proposed", caller=caller, subject=draft.slug, reason=f"{len(group)} requests decided alike.")
     did = "replied to" if draft.decision == Decision.REPLY else "approved"
     asked = f"You {did} {len(group)} requests like {quoted(draft.examples[0], 120)}."

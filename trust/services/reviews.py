@@ -17,6 +17,7 @@ from trust.audit import audit
 from trust.digests import digest_of, run_digest
 from trust.errors import TaskOvertakenError
 from trust.models import AuditEntry, Caller, CallerKey, Level, Review, SkillDraft
+from trust.owner_events import review_changed
 from trust.selectors import skill_of_workspace
 from trust.signals import review_decided, review_voided
 from volcanic.models import Notification
@@ -115,6 +116,7 @@ def review_open(*, request: Request) -> Review:
     review, _ = Review.objects.update_or_create(
         task=request.task, defaults=again, create_defaults={"caller": caller, **values}
     )
+    review_changed(review)
     _notify(review, Notification.Kind.REVIEW, f"{_sentence(review.summary)} Suggested action: {review.suggestion}")
     return review
 
@@ -170,6 +172,7 @@ def review_add(
             thread=[*review.thread, thread_entry(CALLER, text, at=timezone.now())],
             digest=review_digest(review, review.draft),
         )
+        review_changed(review)
     return True
 
 
@@ -225,6 +228,8 @@ def review_ask_again(*, review: Review, note: str) -> bool:
             warned_at=None,
         )
         if done:
+            review.state = State.PENDING
+            review_changed(review)
             audit("review.asked_again", caller=review.caller, subject=str(review.task), reason=note)
             text = f"{_sentence(review.summary)} {note} Suggested action: look again."
             _notify(review, Notification.Kind.REVIEW, text)
@@ -260,6 +265,7 @@ def review_void(review: Review, reason: str, *, states: Sequence[State] = Review
         done = Review.objects.filter(pk=review.pk, state__in=states).update(state=State.VOID, note=reason)
         if done:
             review.state, review.note = State.VOID, reason
+            review_changed(review)
             notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
             audit("review.void", caller=review.caller, subject=str(review.task), reason=reason)
             review_voided.send(sender=Review, review=review)
@@ -296,6 +302,7 @@ def _expire(review: Review, now: datetime) -> bool:
             if not due.update(state=State.EXPIRED, decided_at=now, decision_text=EXPIRED):
                 return False
             review.state, review.decision_text = State.EXPIRED, EXPIRED
+            review_changed(review)
             notifications_settle(task=review.task, kinds=ABOUT_REVIEWS)
             audit("review.expired", caller=review.caller, subject=str(review.task))
             review_decided.send(sender=Review, review=review)
