@@ -325,9 +325,8 @@ def test_a_worker_killed_in_mid_delivery_delivers_again(api: Api, product: Produ
         wait_for(lambda: receiver.received)
         product.signal("worker", signal.SIGKILL)
         product.start_worker()
-        config = PushConfig.objects.get(task_id=task["id"])
-        assert config.lease_expires_at is not None
-        PushConfig.objects.filter(pk=config.pk).update(lease_expires_at="2000-01-01T00:00:00Z")  # time passes
+        leased = PushDelivery.objects.filter(config__task_id=task["id"], lease_expires_at__isnull=False)
+        assert leased.update(lease_expires_at="2000-01-01T00:00:00Z") == 1  # time passes
         product.sweep()
         wait_for(lambda: receiver.states() == ["SUBMITTED", "WORKING", "COMPLETED"])
 
@@ -339,11 +338,10 @@ def test_a_failure_by_the_sweep_is_told(api: Api, product: Product) -> None:
         params["configuration"]["returnImmediately"] = True
         task = api.result("SendMessage", params)["task"]
         wait_for(lambda: receiver.states() == ["SUBMITTED", "WORKING"])
-        wait_for(lambda: PushConfig.objects.filter(task_id=task["id"], holder="").exists())
+        owed = PushDelivery.objects.filter(config__task_id=task["id"], state="pending")
+        wait_for(lambda: not owed.exists())
         product.signal("worker", signal.SIGKILL)
         product.start_worker()
-        # Whatever the dead one held: the webhook, if it was just looking whether there is more, and the task.
-        PushConfig.objects.filter(task_id=task["id"]).update(holder="", lease_expires_at=None)
         Task.objects.filter(pk=task["id"]).update(lease_expires_at="2000-01-01T00:00:00Z")
         assert tasks_sweep()[0] == 1
         wait_for(lambda: receiver.states() == ["SUBMITTED", "WORKING", "FAILED"])

@@ -89,11 +89,9 @@ def test_deliveries_are_shown_without_addresses_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Any,
 ) -> None:
-    sent: list[int] = []
-    monkeypatch.setattr(
-        "volcanic.notifications.deliveries.publish", lambda _task, delivery_id: sent.append(delivery_id)
-    )
-    NotificationDelivery.objects.update(state="failed", attempts=27, last_error="answered 503")
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("volcanic.leased_work.publish", lambda *message: sent.append(message))
+    NotificationDelivery.objects.update(state="failed", retries=27, last_error="answered 503")
     for page in (
         admin_url(NotificationDelivery, "changelist"),
         admin_url(NotificationDelivery, "change", rows.delivery.pk),
@@ -107,7 +105,8 @@ def test_deliveries_are_shown_without_addresses_and_tried_again(
         as_owner.post(admin_url(NotificationDelivery, "changelist"), chosen)
     rows.delivery.refresh_from_db()
     other_rows.delivery.refresh_from_db()
-    assert (rows.delivery.state, rows.delivery.attempts, sent) == ("pending", 0, [rows.delivery.pk])
+    assert (rows.delivery.state, rows.delivery.retries) == ("pending", 0)
+    assert sent == [("volcanic.tasks.deliver", rows.workspace.pk, "olivias channel")]
     assert other_rows.delivery.state == "failed"
     # Now it is pending, and may be on its way: it is left alone.
     with django_capture_on_commit_callbacks(execute=True):

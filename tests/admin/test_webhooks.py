@@ -13,7 +13,7 @@ from trust.models import Caller
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The configs for which a message was sent. Nothing is really sent."""
     configs: list[int] = []
-    monkeypatch.setattr("a2a_server.services.transitions.publish", lambda _task, config: configs.append(config))
+    monkeypatch.setattr("a2a_server.push.configs.publish", lambda _task, config: configs.append(config))
     return configs
 
 

@@ -292,9 +292,9 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(caller.name)
         return caller_learn(caller=caller)
 
-    def hear(task: Any, ident: int) -> None:
-        if task is tasks.learn:
-            task(ident)
+    def hear(task: str, ident: int) -> None:
+        if task == tasks.learn.name:
+            tasks.learn(ident)
 
     monkeypatch.setattr(tasks, "caller_learn", learn)
     monkeypatch.setattr(tasks, "publish", hear)

@@ -26,15 +26,11 @@ NOTE, REPORT = Notification.Kind.NOTE, Notification.Kind.REPORT
 
 
 @pytest.fixture(autouse=True)
-def published(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The deliveries for which a message was sent. Nothing is really sent."""
-    ids: list[int] = []
-
-    def note(_task: Any, delivery_id: int) -> None:
-        ids.append(delivery_id)
-
-    monkeypatch.setattr("volcanic.notifications.deliveries.publish", note)
-    return ids
+def published(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The messages that were sent. Nothing is really sent."""
+    messages: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("volcanic.leased_work.publish", lambda *message: messages.append(message))
+    return messages
 
 
 @pytest.fixture
@@ -151,7 +147,7 @@ def test_what_was_read_meanwhile_is_not_told(leave: Leave) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_channel_gets_its_own_delivery(leave: Leave, workspace: Workspace, published: list[int]) -> None:
+def test_each_channel_gets_its_own_delivery(leave: Leave, workspace: Workspace, published: list[tuple[Any, ...]]) -> None:
     workspace_set_channels(workspace=workspace, text="json://o:secret-word@192.0.2.1/SECRET\n# no\nxml://192.0.2.2")
     leave("one", "bot")
     leave("fire", urgent=True)
@@ -163,7 +159,7 @@ def test_each_channel_gets_its_own_delivery(leave: Leave, workspace: Workspace, 
         for channel in ("JSON (json://192.0.2.1)", "XML (xml://192.0.2.2)")
     ]
     assert rows[0].url == "json://o:secret-word@192.0.2.1/SECRET"
-    assert published == [row.pk for row in rows]
+    assert published == [("volcanic.tasks.deliver", workspace.pk, row.channel) for row in rows]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -266,14 +262,14 @@ def test_what_was_told_long_ago_leaves_the_session(leave: Leave) -> None:
 
 
 @pytest.mark.django_db
-def test_beat_has_it_done(leave: Leave, workspace: Workspace, published: list[int]) -> None:
+def test_beat_has_it_done(leave: Leave, workspace: Workspace, published: list[tuple[Any, ...]]) -> None:
     entries = {entry["task"]: entry for entry in app.conf.beat_schedule.values()}
     assert entries[tell.name]["schedule"] == 5
     assert all("expires" in entries[task.name]["options"] for task in (tell, prune))
-    lost = NotificationDelivery.objects.create(workspace=workspace, url="x", text="x")
+    NotificationDelivery.objects.create(workspace=workspace, channel="lost", url="x", text="x")
     later = timezone.now() + timedelta(days=1)
-    NotificationDelivery.objects.create(workspace=workspace, url="x", text="x", next_try_at=later)
+    NotificationDelivery.objects.create(workspace=workspace, channel="later", url="x", text="x", next_try_at=later)
     leave("one")
     tell()
     assert _told() == ["one"]
-    assert published == [lost.pk]
+    assert published == [("volcanic.tasks.deliver", workspace.pk, "lost")]
