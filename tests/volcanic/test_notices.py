@@ -147,7 +147,9 @@ def test_what_was_read_meanwhile_is_not_told(leave: Leave) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_channel_gets_its_own_delivery(leave: Leave, workspace: Workspace, published: list[tuple[Any, ...]]) -> None:
+def test_each_channel_gets_its_own_delivery(
+    leave: Leave, workspace: Workspace, published: list[tuple[Any, ...]]
+) -> None:
     workspace_set_channels(workspace=workspace, text="json://o:secret-word@192.0.2.1/SECRET\n# no\nxml://192.0.2.2")
     leave("one", "bot")
     leave("fire", urgent=True)
