@@ -49,7 +49,7 @@ def test_a_wrong_address_changes_nothing(as_owner: Client, rows: Rows) -> None:
     workspace_set_channels(workspace=rows.workspace, text=SECRET)
     url = admin_url(Workspace, "change", rows.workspace.pk)
     for wrong, problem in (
-        ("syslog://", "this channel shows something on the server itself"),
+        ("syslog://", "this channel shows notifications on the server itself"),
         ("discord://[::1]/abcdefghijklmnopqrstuvwx", "a part of this address can"),
     ):
         answer = as_owner.post(url, _form(new_channels=f"ntfy://topic\n{wrong}"))

@@ -277,7 +277,7 @@ async def test_what_is_gone_is_no_error(make: Make, caplog: pytest.LogCaptureFix
     await deliver(0)
     row = await run_db(make, "what-was-an-address://once")
     await deliver(row.pk)
-    assert (await _row(row)).last_error == "The address is none that can be used here."
+    assert (await _row(row)).last_error == "The address can't be used here."
     assert "broke off" not in caplog.text
 
 
