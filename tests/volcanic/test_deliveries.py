@@ -252,7 +252,7 @@ async def test_what_is_gone_is_no_error(
     await run_db(work.settle, job, await work.do(job))
     row = await run_db(make, "what-was-an-address://once")
     await work.serve(_queue(row))
-    assert (await _row(row)).last_error == "The address is none that can be used here."
+    assert (await _row(row)).last_error == "The address can't be used here."
     assert "broke off" not in caplog.text
 
 
