@@ -301,6 +301,8 @@ def test_live_instance_is_neither_joined_by_a_runner_nor_removed(var: Path) -> N
 
 
 def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
+    where = paths.find(var)
+
     async def scenario() -> None:
         runner = embedded.Embedded(var)
         urls = await runner.start()
@@ -311,7 +313,6 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
             for pid in before.values():
                 os.kill(pid, signal.SIGKILL)
             deadline = asyncio.get_running_loop().time() + PATIENCE
-            where = paths.find(var)
             while before.items() & runner.pids().items() or not await asyncio.to_thread(_answers, where):
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.02)
@@ -321,7 +322,7 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
         assert runner.pids() == {}
 
     asyncio.run(scenario())
-    assert server_pids(paths.find(var)) == []
+    assert server_pids(where) == []
 
 
 def _answers(where: Paths) -> bool:
