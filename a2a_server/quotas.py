@@ -25,7 +25,8 @@ _BYTES_RESERVE = """
 """
 _BYTES_USED = "SELECT inbox_bytes FROM trust_caller WHERE id = %(caller)s"
 
-# The marks of what each caller has stored, where they are wrong.
+# The marks of what each caller has stored, where they are wrong. The mark of files is moved by what it was wrong, not set
+# to what was counted: files that come meanwhile are in the mark, and not in the count.
 _USAGE_COUNT = """
     WITH stored AS (SELECT caller_id, count(*) AS tasks FROM a2a_server_task GROUP BY caller_id),
     inbox AS (
@@ -36,11 +37,14 @@ _USAGE_COUNT = """
                    ELSE 0 END) AS bytes
         FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
         GROUP BY task.caller_id)
-    UPDATE trust_caller AS caller SET stored_tasks = counted.tasks, inbox_bytes = counted.bytes
-    FROM (SELECT caller.id, coalesce(stored.tasks, 0) AS tasks, coalesce(inbox.bytes, 0)::bigint AS bytes
+    UPDATE trust_caller AS caller
+    SET stored_tasks = counted.tasks,
+        inbox_bytes = greatest(caller.inbox_bytes + counted.bytes - counted.marked_bytes, 0)
+    FROM (SELECT caller.id, coalesce(stored.tasks, 0) AS tasks, coalesce(inbox.bytes, 0)::bigint AS bytes,
+                 caller.stored_tasks AS marked_tasks, caller.inbox_bytes AS marked_bytes
           FROM trust_caller AS caller
           LEFT JOIN stored ON stored.caller_id = caller.id LEFT JOIN inbox ON inbox.caller_id = caller.id) AS counted
-    WHERE caller.id = counted.id AND (caller.stored_tasks, caller.inbox_bytes) <> (counted.tasks, counted.bytes)
+    WHERE caller.id = counted.id AND (counted.marked_tasks, counted.marked_bytes) <> (counted.tasks, counted.bytes)
 """
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockingError
 
-from volcanic.loop import run_on_loop
+from volcanic.aio.loop import run_on_loop
 from volcanic.toolbox.paths import WorkspaceFiles
 from volcanic.toolbox.rules import Rules
 

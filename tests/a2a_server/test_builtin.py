@@ -15,8 +15,8 @@ from tests.reviewing import Decision, decide
 from tests.waiting import wait_for
 from trust.models import Level
 from trust.services import grant_add
-from volcanic.models import Notification, Session, Turn, WorkingNote
-from volcanic.presence import owner_seen, owner_turn_began, owner_turn_ended
+from volcanic.models import Notification, Prompt, Session, Turn, WorkingNote
+from volcanic.presence import owner_seen
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_an_owner_who_reads_nothing_is_not_buried(served: Product, stranger: Key
 
 
 def test_query_availability(served: Product, friend: Keyed, owner: User) -> None:
-    """Busy while a turn of the owner's runs, available within five minutes of their last action, else away."""
+    """Busy while a prompt of the owner's runs, available within five minutes of their last action, else away."""
     grant_add(caller=friend.caller, slug="query-availability")
     session = Session.objects.create(workspace=friend.caller.workspace, kind="owner", scope="own")
 
@@ -134,9 +134,10 @@ def test_query_availability(served: Product, friend: Keyed, owner: User) -> None
         assert status(api) == "away"
         owner_seen(owner.pk)
         assert status(api) == "available"
-        owner_turn_began(session.pk, timezone.now() + timedelta(minutes=1))
+        lease = timezone.now() + timedelta(minutes=1)
+        Prompt.objects.create(session=session, origin="chat", text="x", state="running", lease_expires_at=lease)
         assert status(api) == "busy"
-        owner_turn_ended(session.pk)
+        Prompt.objects.update(state="completed", lease_expires_at=None)
         assert status(api) == "available"
     reports = Notification.objects.filter(kind="report").order_by("id")
     assert [report.text.rsplit(" ", 1)[1] for report in reports] == ["away.", "available.", "busy.", "available."]

@@ -1,9 +1,9 @@
-"""Quotas: what is refused and how, what is not, and that many at a time don't get past one."""
+"""Quotas: what is refused and how, what is not, how far many at a time get past one, and what is counted anew."""
 
 import threading
-import time
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -11,21 +11,24 @@ import pytest
 from a2a.client import ClientConfig, create_client
 from a2a.types import a2a_pb2
 from a2a.utils.errors import A2AError
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.db import connection, transaction
+from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 
-from a2a_server import quotas
 from a2a_server.errors import NotSupported, QuotaExceeded, TaskNotFound
 from a2a_server.files import incoming_file, incoming_url
 from a2a_server.models import InboundFile, ReceivedMessage, Task, TaskEvent, TaskState
+from a2a_server.quotas import usage_count
 from a2a_server.services import task_cancel, task_claim, task_settle, task_submit
 from a2a_server.submission import Submission
+from a2a_server.tasks import count_usage, prune
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_for
 from trust.limits import COLUMNS, Limits
+from trust.models import Caller
 from trust.services import caller_set_limits
+from volcanic.celery import app
 from volcanic.models import Session
 
 Submit = Callable[..., uuid.UUID]
@@ -37,14 +40,12 @@ QUOTAS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "_stored_counts", quotas._StoredCounts())
-
-
 @pytest.fixture
 def submit(friend: Keyed, monkeypatch: pytest.MonkeyPatch) -> Submit:
-    """Submits a message of the friend's, with `limits` by column, and returns the task's id."""
+    """Submits a message of the friend's, with `limits` by column, and returns the task's id.
+
+    The mark of what the friend has stored comes along, as authentication reads it.
+    """
     monkeypatch.setattr("a2a_server.services.transitions.publish", lambda *_args: True)
 
     def make(*, limits: dict[str, int] | None = None, **members: Any) -> uuid.UUID:
@@ -58,6 +59,7 @@ def submit(friend: Keyed, monkeypatch: pytest.MonkeyPatch) -> Submit:
             "digest": uuid.uuid4().hex,
             "task_id": uuid.uuid4(),
             "limits": Limits.of(values),
+            "stored_tasks": Caller.objects.values_list("stored_tasks", flat=True).get(pk=friend.caller.id),
         }
         return task_submit(submission=Submission(**given | members)).task_id
 
@@ -82,6 +84,7 @@ def full(api: Api, friend: Keyed, request: pytest.FixtureRequest) -> str:
     column, text, state = QUOTAS[request.param]
     caller_set_limits(caller=friend.caller, **{column: 1})
     api.wait(api.send(text, at_once=True)["id"], state)
+    usage_count()
     return str(request.param)
 
 
@@ -127,6 +130,7 @@ def spent(transactional_db: None, product: Product, friend: Keyed) -> str:
     caller_set_limits(caller=friend.caller, max_stored_tasks=1)
     with product.api(friend.key) as api:
         api.send("hello")
+    usage_count()
     return friend.key
 
 
@@ -169,10 +173,12 @@ def test_no_limit(submit: Submit) -> None:
 
 
 @pytest.mark.django_db
-def test_the_same_message_again_is_no_new_task(submit: Submit) -> None:
-    """A retry gets its task, however full everything is."""
-    full = dict.fromkeys(COLUMNS, 1)
+@pytest.mark.parametrize("column", ["max_running_tasks", "max_open_contexts", "max_stored_tasks"])
+def test_the_same_message_again_is_no_new_task(submit: Submit, column: str) -> None:
+    """A retry gets its task, however full it is."""
+    full = {column: 1}
     task_id = submit(limits=full, digest="same")
+    usage_count()
     assert submit(limits=full, digest="same") == task_id
     with pytest.raises(QuotaExceeded):
         submit(limits=full)
@@ -210,6 +216,7 @@ def test_an_answer_counts_as_running_and_no_more(submit: Submit, friend: Keyed) 
         submit(limits={"max_running_tasks": 1}, task_id=uuid.uuid4(), continues=True)
     with pytest.raises(NotSupported):
         submit(limits={"max_running_tasks": 1}, task_id=running, continues=True)
+    usage_count()
     full = {"max_running_tasks": 2, "max_open_contexts": 1, "max_stored_tasks": 1}
     assert submit(limits=full, task_id=waiting, continues=True) == waiting
     assert Task.objects.get(pk=waiting).state == TaskState.SUBMITTED
@@ -217,7 +224,7 @@ def test_an_answer_counts_as_running_and_no_more(submit: Submit, friend: Keyed) 
 
 @pytest.mark.django_db
 def test_inbox_bytes(submit: Submit, settings: Settings) -> None:
-    """What waits to be stored counts, and what is to be fetched counts as the most it may be."""
+    """What waits to be stored counts; what is to be fetched counts as the most it may be, until it is counted anew."""
     settings.MAX_FILE_BYTES = 100
     limits = {"max_inbox_bytes": 250}
 
@@ -236,6 +243,7 @@ def test_inbox_bytes(submit: Submit, settings: Settings) -> None:
     submit(limits=limits)  # brings none
     InboundFile.objects.filter(task_id=fetched).update(path="p", size=40)
     InboundFile.objects.filter(task_id=first).update(path="q", size=100, content=None)
+    assert usage_count() == 1
     submit(limits=limits, files=sized(100))
     with pytest.raises(QuotaExceeded, match="240 bytes"):
         submit(limits=limits, files=sized(11))
@@ -249,6 +257,7 @@ def test_what_could_not_be_fetched_does_not_count(submit: Submit, settings: Sett
     with pytest.raises(QuotaExceeded):
         submit(limits=limits, files=url)
     Task.objects.filter(pk=task_id).update(state="failed")
+    usage_count()
     submit(limits=limits, files=url)
 
 
@@ -286,65 +295,134 @@ def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[A
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("column", ["max_running_tasks", "max_open_contexts", "max_stored_tasks"])
-def test_a_race_does_not_get_past_a_small_quota(submit: Submit, column: str) -> None:
-    """Exactly as many get in as may."""
-    results = _in_threads(20, 2, submit, limits={column: 5})
-    assert Task.objects.count() == 5
-    assert sum(isinstance(result, uuid.UUID) for result in results) == 5
-    assert len(results) == 40
+@pytest.mark.parametrize("column", ["max_running_tasks", "max_open_contexts"])
+def test_a_race_gets_past_a_quota_by_those_that_race(submit: Submit, column: str) -> None:
+    """What runs in the same moment is not seen. What comes after it is refused, however often it is tried."""
+    racing, limit = 10, 5
+    results = _in_threads(racing, 3, submit, limits={column: limit})
+    taken = sum(isinstance(result, uuid.UUID) for result in results)
+    assert Task.objects.count() == taken
+    assert limit <= taken <= limit + racing - 1
+    assert len(results) == racing * 3
+    with pytest.raises(QuotaExceeded):
+        submit(limits={column: limit})
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_race_of_files(submit: Submit) -> None:
+def test_a_race_of_files(submit: Submit, friend: Keyed) -> None:
+    """Exactly as many get in as fit; the refused ones leave neither a task nor a mark."""
     file = incoming_file(position=0, filename="a", declared_type="", content=b"x" * 10)
-    _in_threads(10, 2, submit, limits={"max_inbox_bytes": 75}, files=[file])
+    results = _in_threads(10, 2, submit, limits={"max_inbox_bytes": 75}, files=[file])
+    assert sum(isinstance(result, uuid.UUID) for result in results) == 7
     assert Task.objects.count() == InboundFile.objects.count() == 7
+    assert _marks(friend) == (0, 70)
+    usage_count()
+    assert _marks(friend) == (7, 70)
+
+
+@pytest.mark.django_db
+def test_what_it_costs(submit: Submit, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    """Nothing, near a quota or far from one: the statement that makes the task counts. The first is the test's own."""
+    for limits in ({}, {"max_running_tasks": 5}, {"max_open_contexts": 5}, {"max_stored_tasks": 5}):
+        with django_assert_num_queries(2):
+            submit(limits=limits)
+
+
+def _marks(caller: Keyed) -> tuple[int, int]:
+    row: tuple[int, int] = Caller.objects.values_list("stored_tasks", "inbox_bytes").get(pk=caller.caller.pk)
+    return row
+
+
+@pytest.mark.django_db
+def test_stored_tasks_count_as_of_the_last_count(submit: Submit) -> None:
+    """What comes in between is bounded by the limit of requests a minute."""
+    limits = {"max_stored_tasks": 2}
+    for _ in range(3):
+        submit(limits=limits)
+    usage_count()
+    with pytest.raises(QuotaExceeded, match="3 tasks are stored, and 2 may be"):
+        submit(limits=limits)
+
+
+@pytest.mark.django_db
+def test_wrong_marks_are_mended(submit: Submit, friend: Keyed, second_friend: Keyed, stranger: Keyed) -> None:
+    """Too high or too low, each caller's by what is its own; right ones are left alone."""
+    for _ in range(2):
+        submit(files=[incoming_file(position=0, filename="a", declared_type="", content=b"x" * 10)])
+    Caller.objects.filter(pk=second_friend.caller.pk).update(stored_tasks=9, inbox_bytes=9)
+    assert usage_count() == 2
+    assert [_marks(caller) for caller in (friend, second_friend, stranger)] == [(2, 20), (0, 0), (0, 0)]
+    assert usage_count() == 0
+    Caller.objects.filter(pk=friend.caller.pk).update(inbox_bytes=0)
+    assert usage_count() == 1
+    assert _marks(friend) == (2, 20)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_race_far_from_the_quota_and_then_near(submit: Submit) -> None:
-    """Without a lock at first. What the documentation allows is a task for each thread that hangs."""
-    limit = quotas.MARGIN + 10
-    _in_threads(20, 4, submit, limits={"max_running_tasks": limit})
-    assert limit <= Task.objects.count() <= limit + 20
+def test_files_that_come_while_it_is_counted_keep_their_place(submit: Submit, friend: Keyed) -> None:
+    """The count sees them not yet, and corrects the mark all the same."""
+    file = [incoming_file(position=0, filename="a", declared_type="", content=b"x" * 10)]
+    submit(files=file)
+    Caller.objects.filter(pk=friend.caller.pk).update(inbox_bytes=3)
+    counting: list[int] = []
+
+    def count() -> None:
+        connection.ensure_connection()
+        counting.append(connection.connection.info.backend_pid)
+        usage_count()
+        connection.close()
+
+    def waits() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = ANY(%s) AND NOT granted)", [counting])
+            return bool(cursor.fetchone()[0])
+
+    thread = threading.Thread(target=count)
+    with transaction.atomic():
+        submit(files=file)
+        thread.start()
+        wait_for(waits)
+    thread.join(10)
+    assert _marks(friend) == (1, 20)
 
 
 @pytest.mark.django_db
-def test_what_it_costs(submit: Submit, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    """Far from every quota nothing; near one, at most three statements more, of which one may be a first try."""
-    with django_assert_max_num_queries(1):
-        submit()
-    with CaptureQueriesContext(connection) as queries:
-        submit(limits={"max_running_tasks": 5})
-    assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 2
-    for _ in range(4):
-        submit()
-    with CaptureQueriesContext(connection) as queries:
-        submit(limits={"max_running_tasks": quotas.MARGIN + 6})
-    assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4
+def test_deleted_tasks_make_room(submit: Submit, friend: Keyed) -> None:
+    limits = {"max_stored_tasks": 1, "max_inbox_bytes": 10}
+    file = [incoming_file(position=0, filename="a", declared_type="", content=b"x" * 10)]
+    task_id = submit(limits=limits, files=file)
+    usage_count()
+    with pytest.raises(QuotaExceeded, match="maxStoredTasks"):
+        submit(limits=limits)
+    with pytest.raises(QuotaExceeded, match="maxInboxBytes"):
+        submit(limits={"max_inbox_bytes": 10}, files=file)
+    Task.objects.filter(pk=task_id).delete()
+    usage_count()
+    assert _marks(friend) == (0, 0)
+    submit(limits=limits, files=file)
 
 
 @pytest.mark.django_db
-def test_stored_tasks_are_counted_once_a_minute_far_from_the_quota(
-    submit: Submit, friend: Keyed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Near it, each time: what a caller may send in a minute never gets past."""
-    counts = quotas._stored_counts
-    far, near = Limits.of([10, 0, 0, 0, 100]), Limits.of([10, 0, 0, 0, 60])
-    assert counts.due(1, far)
-    counts.note(1, 5, far)
-    assert not counts.due(1, far)
-    counts.note(1, 10, near)
-    assert counts.due(1, near)
-    counts.note(1, 50, far)
-    assert counts.due(1, far)
-    counts.note(1, 5, far)
-    later = time.monotonic() + 61
-    monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert counts.due(1, far)
-    limits = {"max_stored_tasks": 40, "requests_per_minute": 1}
-    with CaptureQueriesContext(connection) as queries:
-        submit(limits=limits)
-        submit(limits=limits)
-    assert ["LIMIT" in query["sql"] for query in queries if "SAVEPOINT" not in query["sql"]] == [True, False]
+def test_it_is_counted_each_minute_and_after_pruning(submit: Submit, friend: Keyed, settings: Settings) -> None:
+    (entry,) = [entry for entry in app.conf.beat_schedule.values() if entry["task"] == count_usage.name]
+    assert entry["schedule"] == 60
+    task_id = submit()
+    count_usage()
+    assert _marks(friend) == (1, 0)
+    settings.RETENTION_DAYS = 1
+    long_ago = timezone.now() - timedelta(days=2)
+    Task.objects.filter(pk=task_id).update(state="completed", status_at=long_ago)
+    prune()
+    assert _marks(friend) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_a_refused_file_leaves_no_mark(submit: Submit, friend: Keyed) -> None:
+    """Neither the quota's own refusal nor a later one in the same transaction."""
+    file = [incoming_file(position=0, filename="a", declared_type="", content=b"x" * 10)]
+    with pytest.raises(QuotaExceeded):
+        submit(limits={"max_inbox_bytes": 9}, files=file)
+    submit(files=file, context_id="busy")
+    with pytest.raises(NotSupported):
+        submit(files=file, context_id="busy")
+    assert _marks(friend) == (0, 10)

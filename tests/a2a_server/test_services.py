@@ -174,7 +174,7 @@ def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keye
     outcome = Outcome(state=TurnState.COMPLETED, text="late")
     assert not artifact_write(run=late, update=update)
     assert not run_uses(run=late, pending_report="Tools used: bash.")
-    assert not run_finish(run=late, origin="o", prompt="p", outcome=outcome, text="", update=update)
+    assert not run_finish(run=late, prompt="p", outcome=outcome, text="", update=update)
     assert not task_settle(run=late, state=TaskState.COMPLETED)
     assert not Turn.objects.exists()
     leases_renew(runs=[(task_id, late.attempt)])

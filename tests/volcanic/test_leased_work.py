@@ -1,7 +1,7 @@
 """Leased work: who does a job, when it is tried again, and when it is given up. On the table of notifications."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ class Chores(LeasedWork[str]):
         ORDER BY id LIMIT 1
     """
     lease_seconds = LEASE
-    backoff = (10, 60, 300)
+    backoff: Sequence[float] = (10, 60, 300)
     max_running = 3
 
     def __init__(self, todo: Do | None = None) -> None:

@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from tests.waiting import PATIENCE
 from volcanic.celery import app
-from volcanic.models import Notification, NotificationDelivery, Session, Turn, Workspace
+from volcanic.models import Notification, NotificationDelivery, Prompt, Session, Turn, Workspace
 from volcanic.notifications.telling import Notice, compose, notifications_prune, notifications_tell
 from volcanic.notifications.workspace_channels import workspace_set_channels
-from volcanic.presence import owner_seen, owner_turn
+from volcanic.presence import owner_seen
 from volcanic.services import notification_create
 from volcanic.tasks import prune, tell
 
@@ -127,11 +127,13 @@ def test_an_active_owner_is_told_later_and_of_what_is_urgent_at_once(leave: Leav
 
 
 @pytest.mark.django_db
-def test_not_while_a_turn_of_the_owner_runs(leave: Leave, workspace: Workspace) -> None:
+def test_not_while_a_prompt_of_the_owner_runs(leave: Leave, workspace: Workspace) -> None:
     session = Session.objects.create(workspace=workspace, kind="owner", scope="main")
     leave("one")
-    with owner_turn(session.pk, timezone.now() + timedelta(seconds=60)):
-        assert notifications_tell() == 0
+    lease = timezone.now() + timedelta(seconds=60)
+    Prompt.objects.create(session=session, origin="chat", text="x", state="running", lease_expires_at=lease)
+    assert notifications_tell() == 0
+    Prompt.objects.update(state="completed", lease_expires_at=None)
     assert notifications_tell() == 1
 
 

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from volcanic.models import Presence, Session, Workspace
-from volcanic.presence import PresenceStatus, idle, owner_seen, owner_turn, owner_turn_began, presence_of
+from volcanic.models import Presence, Prompt, Session, Workspace
+from volcanic.presence import PresenceStatus, idle, owner_seen, presence_of
 
 pytestmark = pytest.mark.django_db
 
@@ -39,24 +39,40 @@ def test_an_owner_comes_and_goes(workspace: Workspace, other_workspace: Workspac
         assert presence_of(other_workspace.pk) is PresenceStatus.AWAY
 
 
-def test_an_owner_with_a_turn_is_busy(session: Session, owner: User) -> None:
+def _running(session: Session, *, seconds: float) -> Prompt:
+    """A prompt that a worker runs, under a lease of these seconds."""
+    lease = timezone.now() + timedelta(seconds=seconds)
+    return Prompt.objects.create(session=session, origin="chat", text="x", state="running", lease_expires_at=lease)
+
+
+def test_an_owner_whose_prompt_runs_is_busy(session: Session, other_workspace: Workspace) -> None:
     workspace_id = session.workspace_id
     with time_machine.travel("2030-01-01T00:00:00Z", tick=False) as clock:
-        with owner_turn(session.pk, timezone.now() + timedelta(seconds=600)):
-            assert presence_of(workspace_id) is PresenceStatus.BUSY
-            clock.shift(300)
-            assert not idle(workspace_id)
+        prompt = _running(session, seconds=600)
+        assert presence_of(workspace_id) is PresenceStatus.BUSY
+        assert presence_of(other_workspace.pk) is PresenceStatus.AWAY
+        clock.shift(300)
+        assert not idle(workspace_id)
+        Prompt.objects.filter(pk=prompt.pk).update(state="completed", lease_expires_at=None)
         assert presence_of(workspace_id) is PresenceStatus.AWAY
-        owner_turn_began(session.pk, timezone.now() + timedelta(seconds=60))  # and its worker dies
-        clock.shift(60)
-        assert presence_of(workspace_id) is PresenceStatus.AWAY
-        assert idle(workspace_id)
 
 
-def test_a_callers_session_makes_nobody_busy(session: Session) -> None:
-    Session.objects.filter(pk=session.pk).update(kind="inbound")
-    with owner_turn(session.pk, timezone.now() + timedelta(seconds=600)):
+def test_an_owner_whose_worker_died_is_not_busy_for_ever(session: Session) -> None:
+    """When the lease has passed, whether the sweep came by or not."""
+    with time_machine.travel("2030-01-01T00:00:00Z", tick=False) as clock:
+        _running(session, seconds=60)
+        clock.shift(59)
+        assert presence_of(session.workspace_id) is PresenceStatus.BUSY
+        clock.shift(1)
         assert presence_of(session.workspace_id) is PresenceStatus.AWAY
+        assert idle(session.workspace_id)
+
+
+@pytest.mark.parametrize("state", ["queued", "completed", "input_required", "failed", "stopped"])
+def test_a_prompt_that_does_not_run_makes_nobody_busy(session: Session, state: str) -> None:
+    Prompt.objects.create(session=session, origin="chat", text="x", state=state)
+    assert presence_of(session.workspace_id) is PresenceStatus.AWAY
+    assert idle(session.workspace_id)
 
 
 def test_activity_is_written_down_now_and_then(owner: User) -> None:
