@@ -163,7 +163,7 @@ def test_what_was_replied_and_what_is_gone(as_owner: Client, caller: Caller) -> 
 
 def test_approving_makes_the_skill_and_the_grant(as_owner: Client, owner: User, draft: SkillDraft) -> None:
     told = _post(as_owner, draft, "approve")
-    assert "From now on requests of parcel-bot that it covers are handled by the skill Note parcels." in told
+    assert "From now on requests of parcel-bot that the draft covers are handled by the skill Note parcels." in told
     assert _state(draft) == "approved"
     assert draft.decided_by == "owner olivia"
     grant = Grant.objects.get(caller=draft.caller)

@@ -37,7 +37,7 @@ def test_a_draft_is_edited_and_approved(proposed: tuple[Rows, SkillDraft], page:
     expect(page.get_by_text("Saved. The draft is tried again.")).to_be_visible()
     expect(page.locator(".volcanic-reading").get_by_text("Writes parcels down.")).to_be_visible()
     page.get_by_role("button", name="Approve", exact=True).click()
-    expect(page.get_by_text("From now on requests of marked-bot that it covers are handled")).to_be_visible()
+    expect(page.get_by_text("From now on requests of marked-bot that the draft covers are handled")).to_be_visible()
     expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     fits(page)
     with product.api(rows.api_key) as api:

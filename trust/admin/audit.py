@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from trust.models import AuditEntry, Caller
 from volcanic.admin.base import CHOICES, LISTED_ROWS, OwnedAdmin, OwnRelatedFilter, display, moment
 
-if TYPE_CHECKING:  # the theme is untyped, and its class is Django's with more looks
+if TYPE_CHECKING:  # the theme is untyped, and its class is Django's filter with another look
     Dropdown = admin.SimpleListFilter
 else:
     from unfold.contrib.filters.admin import DropdownFilter as Dropdown

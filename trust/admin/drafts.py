@@ -93,7 +93,10 @@ class SkillDraftAdmin(OwnedAdmin):
         def approve() -> str:
             skill = draft_approve(draft=draft, version=form.cleaned_data["version"])
             self.log_change(request, draft, "Approved.")
-            return f"From now on requests of {draft.caller.name} that it covers are handled by the skill {skill.name}."
+            return (
+                f"From now on requests of {draft.caller.name} that the draft covers are handled "
+                f"by the skill {skill.name}."
+            )
 
         return self._answer(request, draft, approve)
 
