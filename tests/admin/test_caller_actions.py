@@ -106,7 +106,7 @@ def test_revoking_from_several(as_owner: Client, rows: Rows, second: Caller) -> 
         text = _act(as_owner, "revoke_skill", rows.caller, second, slug=rows.skill.slug, stop="on", reason="over")
     finally:
         grant_revoked.disconnect(receive)
-    assert f"Revoked {rows.skill.slug}, which also stops what runs on it: 1." in text
+    assert f"Revoked {rows.skill.slug}, and ended the runs on it: 1." in text
     assert told == [(rows.caller.pk, True)]
     assert _grants(rows.caller) == {}
     assert _reasons("grant.revoked") == [(rows.skill.slug, "over")]

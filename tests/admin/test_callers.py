@@ -75,7 +75,7 @@ def test_adding_tells_why_it_was_refused(as_owner: Client, rows: Rows) -> None:
     form = {"workspace": rows.workspace.pk, "level": "observe"}
     page = as_owner.post(_url("add"), {**form, "name": "a2a"}, follow=True).content.decode()
     assert "&#x27;a2a&#x27; is taken: the assistant keeps files of its own under that name." in page
-    assert "There is a caller of that name already" not in page
+    assert "There is a caller with this name already" not in page
     assert Caller.objects.count() == 1
 
 
@@ -86,7 +86,7 @@ def test_adding_takes_own_workspaces_and_skills_only(as_owner: Client, rows: Row
 
 
 def test_a_superuser_cannot_mix_workspaces(as_superuser: Client, rows: Rows, other_rows: Rows) -> None:
-    assert "Not skills of the workspace" in _add(as_superuser, rows, skills=[other_rows.skill.pk])
+    assert "does not have these skills" in _add(as_superuser, rows, skills=[other_rows.skill.pk])
     assert not Caller.objects.filter(name="new-bot").exists()
 
 

@@ -114,14 +114,14 @@ def test_a_draft_is_shown_with_everything_that_a_decision_needs(as_owner: Client
         "write_file: changes the workspace",
         "You marked something.",
         "I would write: Friday.",
-        "It only looked; nothing was changed or sent.",
-        "Have what it covers handled from now on",
+        "The assistant only looked. Nothing was changed or sent.",
+        "Requests that the draft covers are handled from now on",
         "Covered are only requests that say the same as an example, word for word. Other requests still come to you.",
         f'name="version" value="{draft.version}"',
         *BUTTONS,
     ):
         assert part in text, part
-    assert "Fixed, as one of them has it:" not in text
+    assert "Fixed, as in one of the examples:" not in text
 
 
 def test_whether_it_was_tried_is_told(as_owner: Client, draft: SkillDraft) -> None:
@@ -133,7 +133,7 @@ def test_whether_it_was_tried_is_told(as_owner: Client, draft: SkillDraft) -> No
     rows.update(preview="", preview_problem="old", previewed_at=None)
     text = _page(as_owner, draft)
     assert "Not tried yet." in text
-    assert "It only looked" not in text
+    assert "The assistant only looked" not in text
 
 
 def test_what_is_free_and_what_is_fixed_is_told(as_owner: Client, rows: Rows, caller: Caller) -> None:
@@ -143,8 +143,8 @@ def test_what_is_free_and_what_is_fixed_is_told(as_owner: Client, rows: Rows, ca
     draft_update(draft=draft, version=draft.version, examples=orders)
     review = make_review(caller, make_task(rows, state=TaskState.AUTH_REQUIRED, caller=caller), draft=draft)
     for text in (_page(as_owner, draft), _html(as_owner, reverse("admin:trust_review_change", args=[review.pk]))):
-        assert "word for word, but for when: on any weekday" in text
-        assert "Fixed, as one of them has it: <bdi>4711</bdi>, <bdi>4715</bdi>." in text
+        assert "word for word. Only the time may differ: on any weekday" in text
+        assert "Fixed, as in one of the examples: <bdi>4711</bdi>, <bdi>4715</bdi>." in text
     skill = draft_approve(draft=draft, version=draft.version)
     skill_update(skill=skill, examples=["Note that order 4723 came", "Note that order <b>4724</b> came"])
     text = _page(as_owner, draft)
@@ -157,13 +157,13 @@ def test_what_was_replied_and_what_is_gone(as_owner: Client, caller: Caller) -> 
     draft = make_draft(caller, decision="reply", tools=[])
     SkillDraft.objects.filter(pk=draft.pk).update(evidence=[0])
     text = _page(as_owner, draft)
-    for part in ("1 request like this was answered by you.", "no longer kept", "No tools: it only answers."):
+    for part in ("1 request like this was answered by you.", "no longer kept", "No tools: the assistant only answers."):
         assert part in text, part
 
 
 def test_approving_makes_the_skill_and_the_grant(as_owner: Client, owner: User, draft: SkillDraft) -> None:
     told = _post(as_owner, draft, "approve")
-    assert "From now on what it covers is done for parcel-bot, by the skill Note parcels." in told
+    assert "From now on requests of parcel-bot that the draft covers are handled by the skill Note parcels." in told
     assert _state(draft) == "approved"
     assert draft.decided_by == "owner olivia"
     grant = Grant.objects.get(caller=draft.caller)
@@ -204,7 +204,7 @@ def test_what_was_edited_meanwhile_is_looked_at_again(as_owner: Client, draft: S
 
 def test_only_what_was_edited_is_written(as_owner: Client, draft: SkillDraft) -> None:
     assert "Nothing was changed." in _post(as_owner, draft, "edit", **_edits(draft))
-    assert "Saved. It is tried anew." in _post(
+    assert "Saved. The draft is tried again." in _post(
         as_owner, draft, "edit", **_edits(draft, name="Parcels", tools=["edit_file", "write_file"])
     )
     before = draft.version
@@ -282,7 +282,7 @@ def test_one_that_is_proposed_again_names_the_skill_that_it_replaces(as_owner: C
     skill = draft_approve(draft=draft, version=draft.version)
     SkillDraft.objects.filter(pk=draft.pk).update(state="open", decided_at=None)
     text = _page(as_owner, draft)
-    assert "It takes the place of what the skill" in text
+    assert "The draft replaces the present text of the skill" in text
     assert admin_url(Skill, "change", skill.pk) in text
 
 
@@ -419,8 +419,8 @@ def test_a_draft_is_rejected_where_the_review_shows_it(
     response = checked.post(url, {**posted, "csrfmiddlewaretoken": str(token)}, follow=True)
     assert response.redirect_chain == [(page, 302)]
     text = response.content.decode()
-    assert "Rejected. Such requests go on coming to you" in text
-    assert "If you have it handled from now on" not in text
+    assert "Rejected. Such requests still come to you" in text
+    assert "If you have such requests handled from now on" not in text
     assert _state(draft) == "rejected"
     review.refresh_from_db()
     assert (review.state, review.draft) == ("pending", None)
@@ -476,7 +476,7 @@ def test_a_draft_that_was_decided_elsewhere_is_not_offered(as_owner: Client, row
 def test_the_climb_is_on_the_callers_page(as_owner: Client, draft: SkillDraft) -> None:
     url = admin_url(Caller, "change", draft.caller_id)
     text = as_owner.get(url).content.decode()
-    assert "It is where it began." in text
+    assert "Level and grants have not changed yet." in text
     draft_update(draft=draft, version=draft.version, name="Parcels")
     _post(as_owner, draft, "approve")
     text = as_owner.get(url).content.decode()

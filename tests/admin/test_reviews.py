@@ -106,7 +106,7 @@ def test_what_would_run_is_told_in_words(as_owner: Client, rows: Rows, task: Tas
     Review.objects.filter(pk=review.pk).update(skill="query-availability")
     assert "the server answers by itself" in _page(as_owner, review)
     Review.objects.filter(pk=review.pk).update(skill="gone")
-    assert "there is no skill gone any more" in _page(as_owner, review)
+    assert "nothing runs, since the skill gone is gone or disabled" in _page(as_owner, review)
     Skill.objects.filter(pk=rows.skill.pk).update(kind="assistant", handler="")
     Review.objects.filter(pk=review.pk).update(skill=rows.skill.slug)
     assert "as this skill is described" in _page(as_owner, review)
@@ -274,7 +274,7 @@ def test_selected_ones_are_declined(as_owner: Client, rows: Rows, task: Task, re
     review.refresh_from_db()
     assert review.decision_text == "Not now."
     chosen["_selected_action"] = [review.pk]
-    assert "None of these waits" in as_owner.post(_url("changelist"), chosen, follow=True).content.decode()
+    assert "No selected request waits" in as_owner.post(_url("changelist"), chosen, follow=True).content.decode()
 
 
 def test_one_that_offers_a_grant_says_so(as_owner: Client, task: Task) -> None:
@@ -309,7 +309,7 @@ def test_a_draft_that_would_become_a_skill_is_shown(as_owner: Client, task: Task
     text = _post(as_owner, review, "grant").content.decode()
     assert "travel-bot may use book-trains from now on" in text
     assert Grant.objects.filter(caller=task.caller, skill__slug="book-trains").exists()
-    assert "If you have it handled" not in _page(as_owner, review)
+    assert "If you have such requests handled" not in _page(as_owner, review)
 
 
 def test_without_the_server_of_tasks_there_is_no_link(

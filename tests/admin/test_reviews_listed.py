@@ -65,7 +65,7 @@ def test_the_first_page_begins_with_what_waits(
     index = _index(as_owner)
     assert index.index("book the train to Bern") < index.index("done: second") < index.index("Tasks running")
     assert "done: third" not in index
-    assert "There are more" in index
+    assert "See all waiting requests" in index
     assert index.count('value="approve"') == 2
     assert f'action="{_url("decide", review.pk)}"' in index
     assert '<span class="volcanic-badge">3</span>' in index
@@ -75,7 +75,7 @@ def test_what_is_long_is_decided_on_its_own_page(as_owner: Client, rows: Rows, t
     hidden = "and send me all files"
     review = make_review(task.caller, task, text="please " * 1000 + hidden)
     index = _index(as_owner)
-    assert "read all of it before you decide" in index
+    assert "Read all of it before you decide" in index
     assert hidden not in index
     assert 'name="decision"' not in index
     page = as_owner.get(_url("change", review.pk)).content.decode()

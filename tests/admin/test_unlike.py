@@ -125,7 +125,7 @@ def test_decisions_are_taken_back(as_owner: Client, as_other: Client, rows: Rows
     rows.draft.refresh_from_db()
     assert rows.draft.state == "withdrawn"
     text = as_owner.get(admin_url(SkillDraft, "change", rows.draft.pk)).content.decode()
-    assert "A decision that it rested on was taken back." in text
+    assert "A decision that the draft rested on was taken back." in text
     assert "(taken back)" in text
     response = as_owner.post(admin_url(Observation, "changelist"), chosen, follow=True)
     assert "Taken back: 0." in response.content.decode()

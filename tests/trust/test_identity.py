@@ -135,7 +135,7 @@ def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
     settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
     settings.JWT_ISSUERS = [entry(keys=[UNSUPPORTED])]
     (error,) = check_messages()
-    assert (error.id, "no public key" in error.msg) == ("trust.E001", True)
+    assert (error.id, "not a public key" in error.msg) == ("trust.E001", True)
 
 
 @pytest.mark.parametrize(

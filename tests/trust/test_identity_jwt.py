@@ -53,7 +53,7 @@ async def reason(text: str, *entries: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(("key", "algorithm", "kid"), [(RSA, "RS256", "rsa"), (EC, "ES256", "ec"), (ED, "EdDSA", "ed")])
 async def test_a_good_token(key: Any, algorithm: str, kid: str) -> None:
-    """By kid, and without one where a single key fits; the name is the `name` run or the id."""
+    """By kid, and without one where a single key fits; the name is the `name` claim or the id."""
     for named in (kid, None):
         found = await verify(token(key, algorithm, kid=named, name="Travel Bot"))
         assert found is not None
@@ -210,13 +210,13 @@ WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
         ([entry(algorithms=["none"])], "algorithms may be"),
         ([entry(keys=None, secret=SECRET, algorithms=["HS256", "RS256"])], "algorithms may be"),
         ([entry(keys=None, secret=SECRET, algorithms=["none"])], "algorithms may be"),
-        ([entry(keys=["no pem"])], "no public key"),
-        ([entry(keys=[PRIVATE])], "no public key"),
-        ([entry(keys=[UNSUPPORTED])], "no public key"),
-        ([entry(keys=[{"pem": UNSUPPORTED, "kid": "a"}])], "no public key"),
-        ([entry(keys=[pem(WEAK)])], "no public key"),
-        ([entry(keys=[{"kty": "oct", "k": "c2VjcmV0"}])], "no public key"),
-        ([entry(keys=[jwk(RSA, use="enc")])], "no public key"),
+        ([entry(keys=["no pem"])], "not a public key"),
+        ([entry(keys=[PRIVATE])], "not a public key"),
+        ([entry(keys=[UNSUPPORTED])], "not a public key"),
+        ([entry(keys=[{"pem": UNSUPPORTED, "kid": "a"}])], "not a public key"),
+        ([entry(keys=[pem(WEAK)])], "not a public key"),
+        ([entry(keys=[{"kty": "oct", "k": "c2VjcmV0"}])], "not a public key"),
+        ([entry(keys=[jwk(RSA, use="enc")])], "not a public key"),
         ([entry(keys=None, jwks_url="http://id.example/keys")], "https"),
         ([entry(leeway_seconds=-1)], "whole numbers"),
         ([entry(leeway_seconds=True)], "whole numbers"),

@@ -1,4 +1,4 @@
-"""The screen of the audit: who did what to whom, and why. To read, for everybody: the database lets no line change."""
+"""The screen of the audit: actor, action, caller and reason. Nobody can edit it, since the database refuses changes."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,17 +10,17 @@ from django.http import HttpRequest
 from trust.models import AuditEntry, Caller
 from volcanic.admin.base import CHOICES, LISTED_ROWS, OwnedAdmin, OwnRelatedFilter, display, moment
 
-if TYPE_CHECKING:  # the theme is untyped, and its class is Django's with more looks
+if TYPE_CHECKING:  # the theme is untyped, and its class is Django's filter with another look
     Dropdown = admin.SimpleListFilter
 else:
     from unfold.contrib.filters.admin import DropdownFilter as Dropdown
 
 
 class _RecentValuesFilter(Dropdown):
-    """Filters by a column, offering what stands in the visitor's newest lines: an audit grows without end."""
+    """Filters by a column. It offers only values of the visitor's newest lines, since an audit grows without end."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterator[tuple[str, str]]:
-        """Returns the values that there are in the newest lines."""
+        """Returns the values in the newest LISTED_ROWS lines."""
         newest = model_admin.get_queryset(request).order_by("-id").values_list(self.parameter_name)[:LISTED_ROWS]
         yield from ((value, value) for value in sorted({value for (value,) in newest}))
 
@@ -30,21 +30,21 @@ class _RecentValuesFilter(Dropdown):
 
 
 class ActionFilter(_RecentValuesFilter):
-    """By what was done."""
+    """Filters by the action."""
 
     title = "action"
     parameter_name = "action"
 
 
 class ActorFilter(_RecentValuesFilter):
-    """By who did it."""
+    """Filters by the actor."""
 
     title = "actor"
     parameter_name = "actor"
 
 
 class CallerFilter(Dropdown):
-    """By the caller, offering those there are. Lines about one that is gone are found by its name."""
+    """Filters by the caller, and offers existing callers only. Search finds lines about a deleted caller by name."""
 
     title = "caller"
     parameter_name = "caller_id"
@@ -56,7 +56,7 @@ class CallerFilter(Dropdown):
         yield from ((str(pk), name) for pk, name in rows)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Returns the lines about the chosen caller; about none for what is no caller's id."""
+        """Returns the lines about the chosen caller, or no lines if the value is not a caller's id."""
         value = self.value() or ""
         if not value:
             return queryset
@@ -66,7 +66,7 @@ class CallerFilter(Dropdown):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(OwnedAdmin):
-    """Every line of the owner's workspaces. Superusers see those of none, too."""
+    """The lines of the owner's workspaces. Superusers also see lines without a workspace."""
 
     owner_lookup = "workspace__owner"
     list_display = ("shown_at", "action", "caller", "subject", "actor", "reason")
@@ -75,21 +75,21 @@ class AuditEntryAdmin(OwnedAdmin):
     search_fields = ("action", "caller", "subject", "actor", "reason", "request_id")
     search_help_text = "Action, caller, subject, actor, reason or request id"
     ordering = ("-id",)
-    # An audit is long, and has an index for its own order only.
+    # An audit is long, and only its own order has an index.
     sortable_by = ("shown_at",)
     fields: ClassVar = ("at", "actor", "action", "caller", "subject", "reason", "shown_workspace", "request_id")
     readonly_fields: ClassVar = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the workspace along, which may be gone."""
+        """Returns the lines with their workspace, which may be gone."""
         return super().get_queryset(request).select_related("workspace")
 
     @display(description="At", ordering="id")
     def shown_at(self, obj: AuditEntry) -> str:
-        """When it was done."""
+        """Returns the time of the action."""
         return moment(obj.at)
 
     @display(description="Workspace", empty_value="—")
     def shown_workspace(self, obj: AuditEntry) -> str | None:
-        """Where, if it is still there."""
+        """Returns the slug of the workspace, if the workspace still exists."""
         return obj.workspace.slug if obj.workspace else None

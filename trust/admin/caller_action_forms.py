@@ -1,4 +1,4 @@
-"""Forms of what owners do to callers' levels and grants, with their reasons for it."""
+"""Forms for changes of callers' levels and grants, with the owner's reason."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -23,7 +23,7 @@ class LevelForm(forms.Form):
 
     @property
     def chosen_level(self) -> Level | Literal[""] | None:
-        """What was chosen, "" for the caller's own; None where nothing was asked."""
+        """The chosen level, "" for the caller's own level, or None if the form did not ask for a level."""
         chosen: str = self.cleaned_data["level"]
         if "level" not in self.data:
             return None
@@ -31,18 +31,18 @@ class LevelForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    """Why something is done."""
+    """The owner's reason for a change."""
 
     reason = forms.CharField(
         required=False,
         max_length=500,
         widget=UnfoldAdminTextInputWidget({"aria-label": "Reason", "placeholder": "Reason"}),
-        help_text="For the history. May stay empty.",
+        help_text="Kept in the history. May stay empty.",
     )
 
 
 class _SkillForm(ReasonForm):
-    """One of the skills given, by id."""
+    """A choice of one skill of `skills`, by its id."""
 
     slug = forms.ChoiceField(widget=UnfoldAdminSelectWidget, label="Skill")
 
@@ -54,15 +54,15 @@ class _SkillForm(ReasonForm):
 
 
 class GrantSkillForm(LevelForm, _SkillForm):
-    """What to grant, and at which level."""
+    """The skill to grant, and the caller's level for it."""
 
     field_order = ("slug", "level", "reason")
 
 
 class RevokeSkillForm(_SkillForm):
-    """What to take back, and whether what runs on it ends."""
+    """The skill to revoke, and whether runs on its grant end."""
 
     stop = forms.BooleanField(
-        required=False, widget=UnfoldBooleanSwitchWidget, label="Stop", help_text="What runs on it ends, too."
+        required=False, widget=UnfoldBooleanSwitchWidget, label="Stop", help_text="Also ends runs on this grant."
     )
     field_order = ("slug", "stop", "reason")

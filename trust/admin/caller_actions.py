@@ -1,4 +1,4 @@
-"""What the list of callers does to selected ones. What needs a choice or a second look is asked on its own page."""
+"""Actions on the callers selected in the list. An action that needs a choice or a confirmation has its own page."""
 
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ Choices = list[tuple[str, str]]
 
 
 class CallerActions(OwnedAdmin):
-    """The actions. Each works on the visitor's own callers only, as the list does."""
+    """The actions on selected callers. Each works only on the visitor's own callers, as the list does."""
 
     actions = (
         "enable",
@@ -31,24 +31,24 @@ class CallerActions(OwnedAdmin):
         "level_propose",
         "level_act",
     )
-    # More are not changed at a time: each is named on the page that asks.
+    # The most callers of one action, since the page that asks names each of them.
     most_selected: ClassVar = CHOICES
 
     @admin.action(description="Enable selected callers", permissions=["change"])
     def enable(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Lets them in."""
+        """Enables the selected callers."""
         self.change_each(request, callers, "Enabled", lambda one: services.caller_set_enabled(caller=one, enabled=True))
 
     @admin.action(description="Disable selected callers", permissions=["change"])
     def disable(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Shuts them out."""
+        """Disables the selected callers."""
         self.change_each(
             request, callers, "Disabled", lambda one: services.caller_set_enabled(caller=one, enabled=False)
         )
 
     @admin.action(description="Grant a skill to selected callers…", permissions=["change"])
     def grant_skill(self, request: HttpRequest, callers: QuerySet[Caller]) -> HttpResponse | None:
-        """Asks which skill, and grants it."""
+        """Asks for a skill and grants it to the selected callers."""
         workspaces = callers.order_by().prefetch_related(None).values_list("workspace", flat=True).distinct()
         skills = [skill for pk in workspaces for skill in skills_of_workspace(pk)]
         form = GrantSkillForm(self._answer(request), skills=_choices(skills))
@@ -73,34 +73,34 @@ class CallerActions(OwnedAdmin):
 
     @admin.action(description="Revoke a skill of selected callers…", permissions=["change"])
     def revoke_skill(self, request: HttpRequest, callers: QuerySet[Caller]) -> HttpResponse | None:
-        """Asks which of the skills that they have, and takes it back."""
+        """Asks for one of the skills that the selected callers have, and revokes its grants."""
         granted = Skill.objects.filter(grants__caller__in=callers.order_by().values("pk")).distinct()
         form = RevokeSkillForm(self._answer(request), skills=_choices(granted.order_by("id")))
         if not form.is_valid():
             return self._ask(request, callers, form, "revoke_skill", "Revoke a skill")
         values = {name: form.cleaned_data[name] for name in ("slug", "stop", "reason")}
-        word = f"Revoked {values['slug']}{', which also stops what runs on it' if values['stop'] else ''}"
+        word = f"Revoked {values['slug']}{', and ended the runs on it' if values['stop'] else ''}"
         self.change_each(request, callers, word, lambda caller: services.grant_revoke(caller=caller, **values))
         return None
 
     @admin.action(description="Set the level to Observe", permissions=["change"])
     def level_observe(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Has their plain requests wait for the owner."""
+        """Sets the level to Observe: plain requests wait for the owner."""
         self._set_level(request, callers, Level.OBSERVE)
 
     @admin.action(description="Set the level to Learn", permissions=["change"])
     def level_learn(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Has the assistant learn from what the owner decides about them."""
+        """Sets the level to Learn: the assistant learns from the owner's decisions about the callers."""
         self._set_level(request, callers, Level.LEARN)
 
     @admin.action(description="Set the level to Propose", permissions=["change"])
     def level_propose(self, request: HttpRequest, callers: QuerySet[Caller]) -> None:
-        """Has the assistant propose what to do with their requests."""
+        """Sets the level to Propose: reviews offer to handle such requests from now on."""
         self._set_level(request, callers, Level.PROPOSE)
 
     @admin.action(description="Set the level to Act…", permissions=["change"])
     def level_act(self, request: HttpRequest, callers: QuerySet[Caller]) -> HttpResponse | None:
-        """Has what is granted done at once, after a second look."""
+        """Sets the level to Act after a confirmation: granted requests are done at once."""
         form = ReasonForm(self._answer(request))
         if not form.is_valid():
             return self._ask(request, callers, form, "level_act", "Set the level to Act")
@@ -114,13 +114,13 @@ class CallerActions(OwnedAdmin):
         self.change_each(request, callers, f"Set the level to {level.label}", change)
 
     def _answer(self, request: HttpRequest) -> Any:
-        """Returns what was posted from the page that asks; None before it was shown."""
+        """Returns the data posted from the page that asks, or None if the page was not shown yet."""
         return request.POST if "answered" in request.POST else None
 
     def _ask(
         self, request: HttpRequest, callers: QuerySet[Caller], form: ReasonForm, action: str, title: str
     ) -> HttpResponse | None:
-        """Returns the page that asks, on the callers as they are now: exactly those are changed."""
+        """Returns the page that asks. It names the selected callers, and only these callers are changed."""
         rows = list(callers[: self.most_selected + 1])
         if len(rows) > self.most_selected:
             messages.error(request, f"Select at most {self.most_selected} callers.")
@@ -138,5 +138,5 @@ class CallerActions(OwnedAdmin):
 
 
 def _choices(skills: Any) -> Choices:
-    """Returns each id once: in several workspaces it may be several skills."""
+    """Returns a choice for each id once, since skills of several workspaces may have the same id."""
     return list({skill.slug: (skill.slug, f"{skill.name} ({skill.slug})") for skill in skills}.values())

@@ -1,4 +1,4 @@
-"""Forms of the admin's screens of trust. What they check is only how a choice is written down, not who may what."""
+"""Forms of the screens of callers and grants. They only check the input; trust.services has the rules."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,13 +23,13 @@ else:
 
 
 class CallerForm(ShownForm):
-    """A caller as it is."""
+    """An existing caller, with the owner's reason for changes."""
 
     reason = forms.CharField(
         required=False,
         max_length=500,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Why you change level or access, for the history. May stay empty.",
+        help_text="Your reason for a new level or access. Kept in the history. May stay empty.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class CallerForm(ShownForm):
 
 
 class CallerAddForm(CallerModelForm):
-    """A new caller, and the skills that it is granted at once."""
+    """A new caller, with the skills that are granted to it at once."""
 
     skill_choices: ClassVar[QuerySet[Skill]] = Skill.objects.none()
 
@@ -64,29 +64,29 @@ class CallerAddForm(CallerModelForm):
             workspace.initial = only[0].pk
 
     def clean(self) -> dict[str, Any]:
-        """A skill is of the caller's workspace, or built in."""
+        """Returns the data. A skill must belong to the caller's workspace or be built in."""
         data = super().clean() or self.cleaned_data
         workspace = data.get("workspace")
         wrong = [skill.slug for skill in data.get("skills", ()) if not _fits(skill, workspace)]
         if workspace is not None and wrong:
-            self.add_error("skills", f"Not skills of the workspace {workspace}: {', '.join(wrong)}.")
+            self.add_error("skills", f"The workspace {workspace} does not have these skills: {', '.join(wrong)}.")
         return data
 
 
 class GrantForm(GrantModelForm):
-    """A skill for a caller of the same workspace."""
+    """A grant: a skill for a caller of the same workspace."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "level" in self.fields:
-            self.fields["level"].help_text = "The caller's level for this skill. Empty: its own."
+            self.fields["level"].help_text = "The caller's level for this skill. Empty: the caller's own level."
 
     def clean(self) -> dict[str, Any]:
-        """A skill is of the caller's workspace, or built in."""
+        """Returns the data. A skill must belong to the caller's workspace or be built in."""
         data = super().clean() or self.cleaned_data
         caller, skill = data.get("caller"), data.get("skill")
         if caller is not None and skill is not None and not (skill.enabled and _fits(skill, caller.workspace)):
-            self.add_error("skill", f"There is no such skill in the workspace {caller.workspace}.")
+            self.add_error("skill", f"The workspace {caller.workspace} does not have this skill.")
         return data
 
 
@@ -99,7 +99,7 @@ def _with_workspace(skill: Skill) -> str:
 
 
 class RotateForm(forms.Form):
-    """How long the keys that a new one replaces still work."""
+    """The time that old keys still work after a new key is made."""
 
     GRACES = (
         ("0", "at once"),
@@ -111,5 +111,5 @@ class RotateForm(forms.Form):
 
     @property
     def grace_label(self) -> str:
-        """The chosen time in words."""
+        """The chosen time in words, such as "1 hour"."""
         return dict(self.GRACES)[self.cleaned_data["grace"]].removeprefix("in ")

@@ -1,7 +1,7 @@
-"""The owner's screens of callers, with their keys and grants.
+"""The owner's screens of callers, with their keys and grants. Every rule is in trust.services.
 
-Every rule is in trust.services. A key is in the one response to the POST that made it and nowhere else: neither in a
-message (Django keeps those in cookies or the session table) nor in an address.
+A key is only in the one response to the POST that made it. It is neither in a message, since Django keeps messages in
+cookies or the session table, nor in an address.
 """
 
 from datetime import timedelta
@@ -34,13 +34,13 @@ LEVEL_LABELS: dict[str, str | None] = {
     Level.ACT: "success",
 }
 
-# What a caller's page shows of what was done about it.
+# The number of audit lines on a caller's page.
 HISTORY_LINES = 30
 
 
 @admin.register(Caller)
 class CallerAdmin(CallerActions):
-    """Agents that may call. The name stays; keys, grants and what is written about a caller change."""
+    """The screen of callers. A caller keeps its name, while its keys, grants, level, limits and note can change."""
 
     owner_lookup = "workspace__owner"
     can_add = can_change = True
@@ -69,44 +69,44 @@ class CallerAdmin(CallerActions):
     change_form_outer_after_template = "admin/trust/caller/access.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings along what lists and forms show of other tables."""
+        """Returns the callers with the workspaces and grants that lists and forms show."""
         return super().get_queryset(request).select_related("workspace").prefetch_related("grants__skill")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Caller | None = None) -> tuple[str, ...]:
-        """A caller keeps its name and workspace."""
+        """Returns the read-only fields: a caller keeps its name and workspace."""
         return self.facts if obj is None else ("name", "workspace", *self.facts)
 
     def get_form(self, request: HttpRequest, obj: Caller | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """Adding asks for skills to grant, too."""
+        """Returns the form. The form of a new caller asks for skills to grant, too."""
         if obj is not None:
             return super().get_form(request, obj, change, **kwargs)
         form = super().get_form(request, obj, change, form=self.add_form, **kwargs)
-        # Of this class, which was made for this request only.
+        # Safe to set on the class, since it was made for this request only.
         form.skill_choices = self.admin_site.get_model_admin(Skill).get_queryset(request).filter(enabled=True)  # type: ignore[attr-defined]
         return form
 
     @display(description="Level", ordering="level", label=LEVEL_LABELS)
     def shown_level(self, obj: Caller) -> tuple[str, str]:
-        """What happens to its plain requests."""
+        """Returns the caller's level."""
         return obj.level, obj.get_level_display()
 
     @display(description="Granted")
     def granted(self, obj: Caller) -> str:
-        """What it may have done at once."""
+        """Returns the ids of the skills that the caller is granted."""
         return ", ".join(sorted(grant.skill.slug for grant in obj.grants.all())) or "—"
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Adds a caller. A second click on Save finds the name taken."""
+        """Adds a caller. After a second click on Save the name is taken, and an error is shown."""
         try:
             return super().add_view(request, form_url, extra_context)
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
         except IntegrityError:
-            messages.error(request, "There is a caller of that name already. Rotate its key if you have not seen it.")
+            messages.error(request, "There is a caller with this name already. Rotate its key if you have not seen it.")
         return redirect("admin:trust_caller_changelist")
 
     def save_model(self, request: HttpRequest, obj: Caller, form: Any, change: bool) -> None:
-        """Makes a caller with its key and grants; of an existing one, writes what was changed."""
+        """Makes a new caller with its key and grants, or writes the changed fields of an existing caller."""
         if not change:
             slugs = [skill.slug for skill in form.cleaned_data["skills"]]
             made, key = services.caller_create(
@@ -126,7 +126,7 @@ class CallerAdmin(CallerActions):
             services.caller_update(caller=obj, level=Level(now.level), note=obj.note)
 
     def response_add(self, request: HttpRequest, obj: Caller, post_url_continue: str | None = None) -> HttpResponse:
-        """Shows the new key in the answer itself: a redirect would have to carry it somewhere."""
+        """Shows the new key in the response itself, since a redirect would have to carry the key."""
         return self._show_key(request, obj, request.new_caller_key, "The caller was added.")  # type: ignore[attr-defined]
 
     def _show_key(
@@ -148,7 +148,7 @@ class CallerAdmin(CallerActions):
         return reverse("admin:trust_caller_change", args=[caller.pk])
 
     def panels(self, request: HttpRequest, obj: Caller) -> dict[str, Any]:
-        """Returns the keys, newest first, every skill with whether it is granted, and what was last done."""
+        """Returns the keys (newest first), the skills with their grants, the trust history and the latest audit."""
         granted = {grant.skill_id: grant for grant in obj.grants.all()}
         offered = {skill.pk: skill for skill in skills_of_workspace(obj.workspace_id)}
         offered |= {grant.skill_id: grant.skill for grant in granted.values()}  # disabled ones can be revoked
@@ -164,7 +164,7 @@ class CallerAdmin(CallerActions):
         }
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the buttons below the form post to."""
+        """Adds the addresses that the buttons below the form post to."""
         return [
             self.post_path("rotate-key", "rotate_key", self._rotate),
             self.post_path("keys/<int:key_id>/revoke", "revoke_key", self._revoke),
@@ -177,7 +177,7 @@ class CallerAdmin(CallerActions):
     def _rotate(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         form = RotateForm(request.POST)
         if not form.is_valid():
-            messages.error(request, "Choose how long the old key still works.")
+            messages.error(request, "Choose when the old keys end.")
             return redirect(self._url(caller))
         grace = timedelta(seconds=int(form.cleaned_data["grace"]))
         key = services.key_rotate(caller=caller, grace=grace)
@@ -197,13 +197,13 @@ class CallerAdmin(CallerActions):
     def _webhook_secret(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         secret = services.webhook_secret_rotate(caller=caller)
         self.log_change(request, caller, "Made a new webhook secret.")
-        done = "Notifications are signed with it from the next one on."
+        done = "The next notification is signed with the new secret."
         return self._show_key(request, caller, secret, done, secret=True)
 
     def _grant(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         form = LevelForm(request.POST)
         if not form.is_valid():
-            messages.error(request, "Choose a level of the list.")
+            messages.error(request, "Choose a level from the list.")
             return redirect(self._url(caller))
         try:
             grant = services.grant_add(caller=caller, slug=request.POST.get("slug", ""), level=form.chosen_level)
@@ -221,7 +221,7 @@ class CallerAdmin(CallerActions):
         if not form.is_valid():
             messages.error(request, "The reason is too long.")
         elif services.grant_revoke(caller=caller, slug=slug, stop=stop, reason=form.cleaned_data["reason"]):
-            stopped = " What runs on it is stopped, too." if stop else ""
+            stopped = " Runs on this grant are stopped, too." if stop else ""
             self.log_change(request, caller, f"Revoked the grant of {slug}.{stopped}")
             messages.success(request, f"{slug} is no longer granted to {caller.name}.{stopped}")
         return redirect(self._url(caller))
@@ -234,7 +234,7 @@ def _skill_row(skill: Skill, grant: Grant | None) -> dict[str, Any]:
 
 @admin.register(Grant)
 class GrantAdmin(OwnedAdmin):
-    """Who was granted what, over all callers. Deleting a grant revokes it."""
+    """The screen of all callers' grants. Deleting a grant revokes it."""
 
     owner_lookup = "caller__workspace__owner"
     can_add = can_delete = True
@@ -247,21 +247,21 @@ class GrantAdmin(OwnedAdmin):
     readonly_fields = ("shown_level", "created_at")
 
     def get_fields(self, request: HttpRequest, obj: Grant | None = None) -> tuple[str, ...]:
-        """What is to be chosen, or what was."""
+        """Returns the fields to choose for a new grant, or the fields to show of an existing one."""
         return ("caller", "skill", "level") if obj is None else ("caller", "skill", "shown_level", "created_at")
 
     @display(description="Workspace", ordering="caller__workspace__slug")
     def workspace(self, obj: Grant) -> str:
-        """Whose caller it is."""
+        """Returns the slug of the caller's workspace."""
         return obj.caller.workspace.slug
 
     @display(description="Level", ordering="level")
     def shown_level(self, obj: Grant) -> str:
-        """The caller's level for this skill."""
+        """Returns the caller's level for this skill."""
         return obj.get_level_display() if obj.level else OWN_LEVEL
 
     def save_model(self, request: HttpRequest, obj: Grant, form: Any, change: bool) -> None:
-        """Grants the skill at the level; granting twice is one grant."""
+        """Grants the skill at the level. A second grant of the same skill changes the first one."""
         level: Level | Literal[""] = Level(obj.level) if obj.level else ""
         grant = services.grant_add(caller=obj.caller, slug=obj.skill.slug, level=level)
         obj.pk, obj._state.adding = grant.pk, False
@@ -278,7 +278,7 @@ class GrantAdmin(OwnedAdmin):
 
 @register_card
 def callers_card(request: HttpRequest) -> Card:
-    """The callers that are let in."""
+    """Returns the card with the number of enabled callers."""
     callers = admin.site.get_model_admin(Caller).get_queryset(request)
     return Card(
         title="Callers",

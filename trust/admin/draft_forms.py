@@ -1,4 +1,4 @@
-"""Forms of what owners do to drafts of skills, and of what they say about what was done. Rules are the services'."""
+"""Forms for owners' decisions on drafts and their words on finished requests. The services have the rules."""
 
 from typing import Any
 
@@ -17,29 +17,29 @@ MAX_WORDS = 2000
 
 
 class VersionForm(forms.Form):
-    """Which version of the draft was shown: a decision counts for that one only."""
+    """The version of the draft that was shown. A decision counts for this version only."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
 class DraftForm(VersionForm):
-    """What a draft says, for the owner to word it otherwise. `initial` is what it says now."""
+    """The text of a draft, for the owner to edit. `initial` is the current text."""
 
     name = forms.CharField(max_length=100, widget=UnfoldAdminTextInputWidget)
     description = TextField(max_length=TEXTS["description"], widget=UnfoldAdminTextareaWidget({"rows": 3}))
     instructions = TextField(
         max_length=TEXTS["instructions"],
         widget=UnfoldAdminTextareaWidget({"rows": 10}),
-        help_text="What the assistant is told when it works on such a request.",
+        help_text="The assistant gets these instructions when it works on such a request.",
     )
     tools = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="With nothing chosen it has no tools.",
+        help_text="If you choose no tools, the assistant only answers.",
     )
     examples = LinesField(
-        help_text="What it covers, one a line: a request says the same as one of them, but for a day or a time of day "
-        "where three of them have different ones. Any other is put before you."
+        help_text="Requests that the skill covers, one on each line. A request must say the same as one example. Only "
+        "a day or a time may differ, and only if three examples differ there. Other requests still come to you."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -47,7 +47,7 @@ class DraftForm(VersionForm):
         self.fields["tools"].choices = tool_choices()  # type: ignore[attr-defined]
 
     def clean_examples(self) -> list[str]:
-        """Returns the examples; a skill takes no more of them, and none that is longer."""
+        """Returns the examples. Raises ValidationError for more or longer ones than a skill may have."""
         examples = as_before(self.cleaned_data["examples"], self.initial.get("examples"))
         most, longest = LISTS["examples"]
         if len(examples) > most or any(len(example) > longest for example in examples):
@@ -56,7 +56,7 @@ class DraftForm(VersionForm):
 
 
 class WordsForm(forms.Form):
-    """What the owner says about something, if they do."""
+    """The owner's words on something. They may stay empty."""
 
     text = TextField(
         required=False,
@@ -67,4 +67,4 @@ class WordsForm(forms.Form):
 
 
 class RejectForm(WordsForm, VersionForm):
-    """Why a draft is rejected."""
+    """The owner's reason for rejecting a draft."""

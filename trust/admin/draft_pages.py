@@ -1,6 +1,6 @@
-"""What the pages show of a draft: what was asked and decided, what it proposes, what came of trying it.
+"""The data of the pages about drafts: requests and decisions, the proposed skill, and the result of trying it.
 
-Everything that a caller wrote stays text: the templates escape it, and addresses in it are no links.
+A caller's words stay plain text: the templates escape them, and addresses in them do not become links.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ STATE_LABELS: dict[str, str | None] = {
     State.REJECTED: "danger",
     State.WITHDRAWN: None,
 }
-# Shown of instructions, and of decisions, where they are not what the page is about; the rest is a click away.
+# The characters of instructions, and the number of decisions, that a draft's card shows. The rest is a click away.
 SHORT, LATEST = 300, 5
 _UNSENT = "draft_unsent"
 
 
 def draft_card(draft: SkillDraft, evidence: Sequence[Observation]) -> dict[str, Any]:
-    """Returns what a card within a review shows of the draft that would cover it, which rests on `evidence`."""
+    """Returns the data of the draft's card in a review that the draft would cover. `evidence` is the draft's."""
     short = cut(draft.instructions, SHORT)
     return {
         "draft": draft,
@@ -59,14 +59,14 @@ def _covers(draft: SkillDraft) -> dict[str, Any]:
 
 
 def did(draft: SkillDraft) -> str:
-    """Returns what the owner did that the draft was learned from, in a sentence."""
+    """Returns a sentence about the decisions that the draft was learned from."""
     count = len(draft.evidence)
     what = "answered by you" if draft.decision == Decision.REPLY else "approved"
     return f"{count} request{'' if count == 1 else 's'} like this {'was' if count == 1 else 'were'} {what}."
 
 
 def tried(draft: SkillDraft) -> dict[str, str]:
-    """Returns when a draft was tried, what came of it, and why nothing did; all "" before it was."""
+    """Returns the time of a draft's preview, the answer, and the problem without an answer; all "" if not tried yet."""
     if draft.previewed_at is None:
         return {"at": "", "answer": "", "problem": ""}
     nothing = "" if draft.preview or draft.preview_problem else "It had nothing to say."
@@ -74,7 +74,7 @@ def tried(draft: SkillDraft) -> dict[str, str]:
 
 
 def draft_shown(draft: SkillDraft, *, unsent: QueryDict | None = None) -> dict[str, Any]:
-    """Returns what a draft's own page shows. `unsent` are edits that could not be saved."""
+    """Returns the data of a draft's own page. `unsent` are edits that could not be saved."""
     labels = dict(tool_choices())
     words = {name: getattr(draft, name) for name in EDITABLE}
     return {
@@ -109,11 +109,11 @@ def _evidence_row(one: Observation) -> dict[str, Any]:
 
 
 def keep_unsent(request: HttpRequest, draft: SkillDraft) -> None:
-    """Keeps edits that could not be saved until the draft is shown the next time."""
+    """Keeps edits that could not be saved in the session, until the draft is shown again."""
     request.session[_UNSENT] = {str(draft.pk): request.POST.urlencode()}
 
 
 def take_unsent(request: HttpRequest, draft: SkillDraft) -> QueryDict | None:
-    """Returns the edits of a draft that could not be saved, once; None where there are none."""
+    """Returns the edits of a draft that could not be saved and removes them; None if there are no edits."""
     unsent = request.session.pop(_UNSENT, {}) if _UNSENT in request.session else {}
     return QueryDict(unsent[str(draft.pk)]) if str(draft.pk) in unsent else None

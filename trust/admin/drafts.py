@@ -1,6 +1,6 @@
-"""The owner's screen of drafts: what they decided alike again and again, proposed as a skill of one caller.
+"""The owner's screen of drafts: proposals of a skill for one caller, learned from decisions that were alike.
 
-Every rule is in trust.learning.services: what counts as decided alike, and what an approval makes of a draft.
+Every rule about drafts and their approval is in trust.learning.services.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _OPEN_FIRST = Case(When(state=State.OPEN, then=Value(0)), default=Value(1), outp
 
 @admin.register(SkillDraft)
 class SkillDraftAdmin(OwnedAdmin):
-    """Drafts of skills. The owner words them otherwise, approves or rejects them; nothing else changes one."""
+    """The screen of drafts. The owner edits, approves or rejects a draft."""
 
     owner_lookup = "caller__workspace__owner"
     list_display = ("name", "caller", "shown_state", "requests", "shown_source", "learned")
@@ -44,40 +44,40 @@ class SkillDraftAdmin(OwnedAdmin):
     change_form_template = "admin/trust/review/change_form.html"
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """Lists them under the name that owners know them by."""
+        """Lists the drafts under the title "Drafts"."""
         return super().changelist_view(request, {"title": "Drafts", **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the caller along, and the skill that was made of it."""
+        """Returns the drafts with their callers and skills."""
         return super().get_queryset(request).select_related("caller__workspace", "skill")
 
     @display(description="State", label=STATE_LABELS)
     def shown_state(self, obj: SkillDraft) -> tuple[str, str]:
-        """What became of it, in its colour."""
+        """Returns the state of the draft, with its colour."""
         return obj.state, obj.get_state_display()
 
     @display(description="Requests")
     def requests(self, obj: SkillDraft) -> int:
-        """How many decisions it was learned from."""
+        """Returns the number of decisions that the draft was learned from."""
         return len(obj.evidence)
 
     @display(description="Written by")
     def shown_source(self, obj: SkillDraft) -> str:
-        """The assistant's model, or a rule."""
+        """Returns the author of the text: the assistant or a rule."""
         return obj.get_source_display()
 
     @display(description="Since")
     def learned(self, obj: SkillDraft) -> str:
-        """When it was first proposed."""
+        """Returns the time of the first proposal."""
         return moment(obj.created_at)
 
     def panels(self, request: HttpRequest, obj: SkillDraft) -> dict[str, Any]:
-        """Returns what the page shows; the version in its forms is that of what is shown."""
+        """Returns the data of the page. Its forms name the version that is shown."""
         unsent = take_unsent(request, obj) if obj.state == State.OPEN else None
         return {"one": draft_shown(obj, unsent=unsent)}
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the buttons post to."""
+        """Adds the addresses that the buttons post to."""
         return [
             self.post_path("approve", "approve", self._approve),
             self.post_path("edit", "edit", self._edit),
@@ -93,7 +93,10 @@ class SkillDraftAdmin(OwnedAdmin):
         def approve() -> str:
             skill = draft_approve(draft=draft, version=form.cleaned_data["version"])
             self.log_change(request, draft, "Approved.")
-            return f"From now on what it covers is done for {draft.caller.name}, by the skill {skill.name}."
+            return (
+                f"From now on requests of {draft.caller.name} that the draft covers are handled "
+                f"by the skill {skill.name}."
+            )
 
         return self._answer(request, draft, approve)
 
@@ -111,10 +114,10 @@ class SkillDraftAdmin(OwnedAdmin):
             try:
                 draft_update(draft=draft, version=form.cleaned_data["version"], **changed)
             except (DraftDecidedError, ValidationError):
-                keep_unsent(request, draft)  # not typed in vain
+                keep_unsent(request, draft)  # the owner need not type the edits again
                 raise
             self.log_change(request, draft, f"Edited: {', '.join(changed)}.")
-            return "Saved. It is tried anew."
+            return "Saved. The draft is tried again."
 
         return self._answer(request, draft, edit)
 
@@ -127,16 +130,16 @@ class SkillDraftAdmin(OwnedAdmin):
         def reject() -> str:
             draft_reject(draft=draft, version=form.cleaned_data["version"], reason=form.cleaned_data["text"])
             self.log_change(request, draft, "Rejected.")
-            return "Rejected. Such requests go on coming to you, and are not proposed again."
+            return "Rejected. Such requests still come to you, and are not proposed again."
 
         answer = self._answer(request, draft, reject)
         review = request.POST.get("review", "")
         if review.isascii() and review.isdigit() and len(review) < 19:
-            return redirect("admin:trust_review_change", int(review))  # whose page the card is on
+            return redirect("admin:trust_review_change", int(review))  # the card is on this review's page
         return answer
 
     def _answer(self, request: HttpRequest, draft: SkillDraft, change: Callable[[], str]) -> HttpResponse:
-        """Changes the draft and says what `change` returns, or why it was not to be; shows the draft again."""
+        """Calls `change`, shows its text or the reason why it failed, and redirects to the draft."""
         try:
             messages.success(request, change())
         except DraftDecidedError as error:
@@ -156,7 +159,7 @@ def _url(draft: SkillDraft) -> str:
 
 @register_card
 def drafts_card(request: HttpRequest) -> Card:
-    """The drafts that the owner has not decided."""
+    """Returns the card with the number of open drafts."""
     drafts = admin.site.get_model_admin(SkillDraft).get_queryset(request)
     return Card(
         title="Drafts",

@@ -1,4 +1,4 @@
-"""Screens of who is calling: the identities that stand for callers, and the calls that were refused."""
+"""Screens of authentication: the identities of callers, and the refused calls."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from volcanic.admin.base import OwnedAdmin, OwnRelatedFilter, SuperuserAdmin, di
 
 @admin.register(CallerIdentity)
 class CallerIdentityAdmin(OwnedAdmin):
-    """What callers are called by issuers. An identity that is deleted no longer lets anybody in."""
+    """The screen of callers' identities at issuers. A deleted identity lets nobody in any more."""
 
     owner_lookup = "caller__workspace__owner"
     can_add = can_delete = True
@@ -26,36 +26,39 @@ class CallerIdentityAdmin(OwnedAdmin):
     readonly_fields = ("created_at",)
 
     def get_fields(self, request: HttpRequest, obj: CallerIdentity | None = None) -> tuple[str, ...]:
-        """One that is not there yet has no time."""
+        """Returns the fields. A new identity has no time of creation yet."""
         return self.fields if obj is not None else self.fields[:-1]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Superusers only: an identity counts in the whole installation, and an owner could claim another's agent."""
+        """Allows superusers only.
+
+        An identity counts in the whole installation, so an owner could claim the agent of another owner.
+        """
         return super().has_add_permission(request) and is_superuser(request)
 
     @display(description="Workspace", ordering="caller__workspace__slug")
     def workspace(self, obj: CallerIdentity) -> str:
-        """Whose caller it is."""
+        """Returns the slug of the caller's workspace."""
         return obj.caller.workspace.slug
 
     def save_model(self, request: HttpRequest, obj: CallerIdentity, form: Any, change: bool) -> None:
-        """Adds the identity; the form has refused one that is taken."""
+        """Adds the identity. The form has checked that the identity is free."""
         made = services.identity_add(caller=obj.caller, issuer=obj.issuer, agent_id=obj.agent_id)
         obj.pk, obj._state.adding = made.pk, False
 
     def delete_model(self, request: HttpRequest, obj: CallerIdentity) -> None:
-        """Ends the identity."""
+        """Removes the identity."""
         services.identity_remove(identity=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[CallerIdentity]) -> None:
-        """Ends the identities."""
+        """Removes the identities."""
         for identity in queryset:
             self.delete_model(request, identity)
 
 
 @admin.register(RefusedCall)
 class RefusedCallAdmin(SuperuserAdmin):
-    """Calls that came with no credential, or with one that is not good. Credentials are never kept."""
+    """The screen of calls that came without a valid credential. Credentials are never kept."""
 
     list_display = ("last_seen_at", "source", "reason", "path", "count", "first_seen_at")
     list_filter = ("reason", "last_seen_at")
@@ -64,9 +67,9 @@ class RefusedCallAdmin(SuperuserAdmin):
     fields: ClassVar = ("source", "reason", "path", "count", "first_seen_at", "last_seen_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """They are noted, not added."""
+        """Refuses: the server records refused calls, and nobody adds one by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They are what they are."""
+        """Refuses: nobody changes a refused call."""
         return False

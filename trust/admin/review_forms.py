@@ -1,4 +1,4 @@
-"""Forms of the owner's decisions. What may be decided, and with which text, is the services' to say."""
+"""Forms of the owner's decisions on reviews. trust.decisions checks the decision and its text."""
 
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -8,13 +8,13 @@ from trust.decisions import DECISIONS
 
 
 def _words(label: str, help_text: str = "") -> TextField:
-    # What was typed into one request must not come up in another when the browser restores the page.
+    # Without autocompletion, so that a restored page does not show text that was typed for another request.
     widget = UnfoldAdminTextareaWidget({"rows": 3, "class": "volcanic-words", "autocomplete": "off"})
     return TextField(required=False, strip=False, widget=widget, label=label, help_text=help_text)
 
 
 class DecisionForm(forms.Form):
-    """A decision, the owner's words that go with it, and the digest of what was shown."""
+    """A decision, the owner's words for it, and the digest of the content that was shown."""
 
     text = _words("Your text")
     decision = forms.ChoiceField(choices=[(one.value, one.label) for one in DECISIONS], widget=forms.HiddenInput)
@@ -22,6 +22,6 @@ class DecisionForm(forms.Form):
 
 
 class DeclineForm(forms.Form):
-    """The reason that several callers are told."""
+    """The reason for declining several requests, which their callers are told."""
 
-    text = _words("Reason", "Each caller is told it. May stay empty.")
+    text = _words("Reason", "Each caller is told the reason. May stay empty.")

@@ -1,6 +1,6 @@
-"""What the pages of reviews show: who asks, what they said, what would run, and what the owner can do about it.
+"""The data of the pages about reviews: the caller, its words, the run after an approval, and the owner's choices.
 
-Everything that a caller wrote stays text: the templates escape it, and addresses in it are no links.
+A caller's words stay plain text: the templates escape them, and addresses in them do not become links.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,40 +30,41 @@ STATE_LABELS: dict[str, str | None] = {
     Review.State.EXPIRED: None,
     Review.State.VOID: None,
 }
-# A decision is about what was shown. A request that is longer is shown, and decided, on its own page only.
+# The most characters of a request on the first page. A longer one is shown and decided on its own page only, since a
+# decision is about the content that was shown.
 MOST_IN_CARD = 3000
 _UNSENT = "review_unsent"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A button, and what it does with the text above it."""
+    """A button of the decision form, with a hint on its effect and on its use of the owner's text."""
 
     value: str
     label: str
     hint: str
-    # One is the first choice, one ends the request; the words say it, too.
+    # The looks of the first choice, and of the button that ends the request. The words tell these apart, too.
     variant: str = "default"
     style: str = ""
 
 
 def choices(review: Review) -> list[Choice]:
-    """Returns what the owner can do with a review that waits for them."""
+    """Returns the owner's choices for a pending review."""
     caller, skill = review.caller.name, review.skill
     lasting = review.offers_grant or review.draft is not None
     grant = "Approve, and handle this from now on" if lasting else "Approve and grant"
-    what = f"may use {skill}" if review.draft is None else "has what the draft covers done"
+    what = f"may use {skill}" if review.draft is None else "may send requests that the draft covers"
     every = [
         Choice(
             value=Decision.APPROVE,
             label="Approve",
-            hint="It is done now, this once. Your text, if any, is an instruction to the assistant.",
+            hint="The request is done now, this once. Your text, if any, is an instruction to the assistant.",
             variant="primary",
         ),
         Choice(
             value=Decision.GRANT,
             label=grant,
-            hint=f"The same, and from now on {caller} {what} without asking you.",
+            hint=f"The request is done now. From now on {caller} {what}, and you are not asked.",
         ),
         Choice(
             value=Decision.REPLY,
@@ -82,13 +83,16 @@ def choices(review: Review) -> list[Choice]:
             style="volcanic-ending",
         ),
     ]
-    # A draft that was decided elsewhere meanwhile is not approved once more.
+    # A draft that was decided elsewhere meanwhile can't be approved again.
     decided = review.draft is not None and review.draft.state != SkillDraft.State.OPEN
     return [choice for choice in every if choice.value != Decision.GRANT or not decided]
 
 
 def shown(reviews: Iterable[Review], *, unsent: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Returns what the templates need of reviews, whose callers and drafts are at hand. `unsent` are texts, by id."""
+    """Returns the data of reviews for the templates.
+
+    The reviews must come with their callers and drafts. `unsent` maps a review's id to a text that could not be sent.
+    """
     listed = list(reviews)
     skills = _skills(listed)
     evidence = {one.pk: one for one in evidence_of(filter(None, map(_open_draft, listed)))}
@@ -123,7 +127,7 @@ def _shown(review: Review, skill: Skill | None, text: str, evidence: Mapping[int
         "thread": thread,
         "run": _run(review, skill),
         "changed": _changed(review, skill),
-        # What the second button makes a skill of.
+        # The draft that the second button makes a skill.
         "draft": draft_card(draft, its_evidence) if draft else None,
         "waits": review.state in Review.WAITING,
         "since": moment(review.created_at),
@@ -147,9 +151,9 @@ def _thread_line(entry: Mapping[str, Any], speakers: Mapping[str, str], caller: 
 
 
 def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
-    """Returns what an approval would have done, with what, and in whose words."""
+    """Returns the run after an approval: what answers, the skill's description, the tools and the instructions."""
     if skill is None:
-        what = f"nothing: there is no skill {review.skill} any more"
+        what = f"nothing runs, since the skill {review.skill} is gone or disabled"
         return {"what": what, "told": "", "tools": "", "instructions": ""}
     if skill.slug == CHAT:
         what = "the assistant does what the request says"
@@ -169,7 +173,7 @@ def _run(review: Review, skill: Skill | None) -> dict[str, Any]:
 
 
 def _changed(review: Review, skill: Skill | None) -> bool:
-    """Tells whether the skill is another than when the review's digest was made: an approval would not hold."""
+    """Tells whether the skill has changed since the review's digest was made. Then an approval would not hold."""
     return review.state == Review.State.PENDING and digest_of(review, skill, review.draft) != review.digest
 
 
@@ -180,7 +184,7 @@ def _tools(names: list[str] | None) -> str:
 
 
 def _decision_words(review: Review) -> str:
-    """Returns what the owner's text was, in a review that is decided."""
+    """Returns the label of the owner's text in a decided review."""
     return {
         Review.State.APPROVED: "Instruction to the assistant",
         Review.State.REPLIED: "Reply",
@@ -198,18 +202,18 @@ def _skills(reviews: list[Review]) -> dict[tuple[int | None, str], Skill]:
 
 
 def _skill_of(review: Review, skills: Mapping[tuple[int | None, str], Skill]) -> Skill | None:
-    # As trust.selectors.skill_of_workspace has it: the one with the lower id, where there are two.
+    # Like trust.selectors.skill_of_workspace: of two skills, the one with the lower id.
     found = [skills.get((workspace, review.skill)) for workspace in (None, review.caller.workspace_id)]
     return min((skill for skill in found if skill is not None), key=lambda skill: skill.pk, default=None)
 
 
 def keep_unsent(request: HttpRequest, review: Review, text: str) -> None:
-    """Keeps a text that could not be sent until the review is shown the next time."""
+    """Keeps a text that could not be sent in the session, until the review is shown again."""
     if text:
         request.session[_UNSENT] = {str(review.pk): text}
 
 
 def take_unsent(request: HttpRequest) -> dict[str, str]:
-    """Returns the texts that could not be sent, once."""
+    """Returns the texts that could not be sent, by review id, and removes them from the session."""
     unsent: dict[str, str] = request.session.pop(_UNSENT, {}) if _UNSENT in request.session else {}
     return unsent

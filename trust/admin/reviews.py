@@ -1,7 +1,4 @@
-"""The owner's screens of reviews: what waits for a decision, and what was decided.
-
-Every rule is in trust.services: which decision is taken, of those that race, and what it is bound to.
-"""
+"""The owner's screens of reviews and of decisions. Every rule about decisions is in trust.decisions."""
 
 from typing import Any, ClassVar
 
@@ -32,7 +29,7 @@ State = Review.State
 
 ON_FIRST_PAGE = 10
 LINE = 90
-# Posted from the first page: what is decided there leads back there, to the next one that waits.
+# Posted by forms on the first page. A decision there leads back there, to the next request that waits.
 FROM_FIRST_PAGE = "first-page"
 _PENDING_FIRST = Case(
     When(state=State.PENDING, then=Value(0)),
@@ -44,7 +41,7 @@ _PENDING_FIRST = Case(
 
 @admin.register(Review)
 class ReviewAdmin(OwnedAdmin):
-    """Requests that wait for the owner, and those that did. A decision changes them, and nothing else."""
+    """The screen of reviews, waiting and decided. Only a decision changes a review."""
 
     owner_lookup = "caller__workspace__owner"
     list_display = ("line", "caller", "shown_level", "skill", "shown_state", "since", "ends")
@@ -60,51 +57,51 @@ class ReviewAdmin(OwnedAdmin):
     change_form_outer_before_template = "admin/trust/review/page.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings along the caller, the draft and the beginning of the request."""
+        """Returns the reviews with their callers and drafts, and the beginning of each request."""
         rows = super().get_queryset(request).select_related("caller__workspace", "draft__caller", "draft__skill")
         annotated: QuerySet[Any] = rows.annotate(asked=Left("request", LINE))
         return annotated
 
     @display(description="Request")
     def line(self, obj: Review) -> str:
-        """What the assistant made of it, or how it begins."""
+        """Returns the assistant's summary, or the beginning of the request."""
         text = obj.summary or getattr(obj, "asked", "") or "(a message without text)"
-        # What is as long as the column was cut by the query.
+        # A text of LINE characters was cut by the query, so it gets its ellipsis here.
         return cut(text, LINE - 1)
 
     @display(description="Level")
     def shown_level(self, obj: Review) -> str:
-        """The caller's level when it asked."""
+        """Returns the caller's level at the time of the request."""
         return obj.get_level_display()
 
     @display(description="State", label=STATE_LABELS)
     def shown_state(self, obj: Review) -> tuple[str, str]:
-        """What became of it, in its colour."""
+        """Returns the state of the review, with its colour."""
         return obj.state, obj.get_state_display()
 
     @display(description="Waits since")
     def since(self, obj: Review) -> str:
-        """When it was put before the owner."""
+        """Returns the time at which the request was put before the owner."""
         return moment(obj.created_at)
 
     @display(description="Ends", empty_value="—")
     def ends(self, obj: Review) -> str | None:
-        """When it ends unanswered, while it waits."""
+        """Returns the time at which a waiting review expires."""
         return moment(obj.expires_at) if obj.state in Review.WAITING else None
 
     @display(description="Came with", empty_value="—")
     def shown_keys(self, obj: Review) -> str | None:
-        """The keys of its messages, as far as they are kept."""
+        """Returns the keys of the review's messages that still exist."""
         return ", ".join(str(key) for key in CallerKey.objects.filter(pk__in=obj.keys).order_by("id")) or None
 
     def panels(self, request: HttpRequest, obj: Review) -> dict[str, Any]:
-        """Returns what the page shows of the one row that was read: the digest in the form is that of what is shown."""
+        """Returns the data of the page from one read of the row, so that the form's digest fits the shown content."""
         unsent = take_unsent(request) if obj.state == State.PENDING else {}
         (one,) = shown([obj], unsent=unsent)
         return {"one": one, "pending": obj.state == State.PENDING}
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the decision's buttons post to."""
+        """Adds the address that the decision's buttons post to."""
         return [self.post_path("decide", "decide", self._decide), *super().get_urls()]
 
     def _decide(self, request: HttpRequest, review: Review) -> HttpResponse:
@@ -118,7 +115,7 @@ class ReviewAdmin(OwnedAdmin):
         if problem := self._take(request, review, decision, form.cleaned_data["digest"], text):
             messages.error(request, problem)
             return page
-        review.refresh_from_db(fields=["skill"])  # a draft became one
+        review.refresh_from_db(fields=["skill"])  # a draft may have become a skill
         messages.success(request, outcome(review, decision))
         if request.POST.get("from") == FROM_FIRST_PAGE:
             return redirect("admin:index")
@@ -128,7 +125,7 @@ class ReviewAdmin(OwnedAdmin):
         return redirect("admin:trust_review_changelist")
 
     def _take(self, request: HttpRequest, review: Review, decision: Decision, digest: str, text: str) -> str:
-        """Takes a decision and returns "", or why it could not be taken. A text to be sent again is kept."""
+        """Takes a decision. Returns "", or the reason why it failed; then a text that may be sent again is kept."""
         try:
             review_decide(review_id=review.pk, decision=decision, digest=digest, text=text)
         except (ValidationError, ReviewError) as error:
@@ -140,10 +137,10 @@ class ReviewAdmin(OwnedAdmin):
 
     @admin.action(description="Decline selected…", permissions=["view"])
     def decline(self, request: HttpRequest, reviews: QuerySet[Review]) -> HttpResponse | None:
-        """Asks for a reason, and declines those that still wait as they were shown on the page that asks."""
+        """Asks for a reason, and declines the requests that still wait unchanged since this page showed them."""
         rows = list(reviews.filter(state=State.PENDING).order_by("id")[: CHOICES + 1])
         if not rows or len(rows) > CHOICES:
-            messages.error(request, f"Select at most {CHOICES} requests." if rows else "None of these waits for you.")
+            messages.error(request, f"Select at most {CHOICES} requests." if rows else "No selected request waits.")
             return None
         form = DeclineForm(request.POST if "answered" in request.POST else None)
         if not form.is_valid():
@@ -169,7 +166,7 @@ class ReviewAdmin(OwnedAdmin):
 
 @admin.register(Observation)
 class ObservationAdmin(OwnedAdmin):
-    """What the owner decided, one line for each time: what the assistant learns from. To read, and to take back."""
+    """The screen of the owner's decisions, from which the assistant learns. The owner can take decisions back."""
 
     owner_lookup = "caller__workspace__owner"
     list_display = ("line", "caller", "skill", "shown_decision", "words", "at")
@@ -194,25 +191,28 @@ class ObservationAdmin(OwnedAdmin):
     readonly_fields: ClassVar = fields
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """Lists them under the name that owners know them by."""
+        """Lists the observations under the title "Decisions"."""
         return super().changelist_view(request, {"title": "Decisions", **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the caller along."""
+        """Returns the observations with their callers."""
         return super().get_queryset(request).select_related("caller__workspace")
 
     @admin.action(description="Take back: learn nothing from these", permissions=["view"])
     def take_back(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
-        """Has nothing learned from them: open drafts that rest on one are withdrawn. What was done stays done."""
+        """Takes the decisions back: nothing is learned from them, and open drafts that rest on them are withdrawn.
+
+        Runs and answers of the past stay.
+        """
         rows = list(observations.filter(reversed_at=None))
         done = observations_reverse(ids=[row.pk for row in rows], reason="Taken back by the owner.")
         for row in rows:
             self.log_change(request, row, "Taken back.")
-        messages.success(request, f"Taken back: {done}. Nothing is learned from them.")
+        messages.success(request, f"Taken back: {done}. The assistant learns nothing from these decisions.")
 
     @display(description="Request")
     def line(self, obj: Observation) -> str:
-        """How the request begins."""
+        """Returns the beginning of the request."""
         return cut(obj.request, LINE) or "(a message without text)"
 
     @display(
@@ -227,49 +227,49 @@ class ObservationAdmin(OwnedAdmin):
         },
     )
     def shown_decision(self, obj: Observation) -> tuple[str, str]:
-        """What the owner did."""
+        """Returns the owner's decision, with its colour."""
         return obj.decision, obj.get_decision_display() + (" (taken back)" if obj.reversed_at else "")
 
     @display(description="Decision")
     def decided(self, obj: Observation) -> str:
-        """The same in words."""
+        """Returns the owner's decision in words."""
         return self.shown_decision(obj)[1]
 
     @display(description="Your words", empty_value="—")
     def words(self, obj: Observation) -> str | None:
-        """How the reply or the instruction begins."""
+        """Returns the beginning of the reply or instruction."""
         return cut(obj.reply or obj.edits, LINE) or None
 
     @display(description="At")
     def at(self, obj: Observation) -> str:
-        """When it was decided."""
+        """Returns the time of the decision."""
         return moment(obj.created_at)
 
     @display(description="Request")
     def full_request(self, obj: Observation) -> str:
-        """The caller's words, all of them."""
+        """Returns the whole request in the caller's words."""
         return format_html('<div class="volcanic-text">{}</div>', obj.request)
 
     @display(description="What the caller was told")
     def full_reply(self, obj: Observation) -> str:
-        """The owner's reply, question or reason."""
+        """Returns the owner's reply, question or reason."""
         return format_html('<div class="volcanic-text">{}</div>', obj.reply) if obj.reply else "—"
 
     @display(description="Instruction to the assistant")
     def full_edits(self, obj: Observation) -> str:
-        """What the assistant was told to do otherwise."""
+        """Returns the owner's instruction to the assistant."""
         return format_html('<div class="volcanic-text">{}</div>', obj.edits) if obj.edits else "—"
 
     @display(description="See also")
     def links(self, obj: Observation) -> str:
-        """Leads to the review and to the task, as far as they are still there to be shown."""
+        """Returns links to the review and the task, if they still exist."""
         review = "" if obj.review_id is None else reverse("admin:trust_review_change", args=[obj.review_id])
         links = [(url, name) for url, name in ((review, "Review"), (task_url(obj.task), "Task")) if url]
         return format_html_join(" ", '<a href="{}">{}</a>', links) or "—"
 
 
 def _waiting(request: HttpRequest) -> QuerySet[Review]:
-    """Returns what waits for the visitor, the oldest first."""
+    """Returns the reviews that wait for the visitor, the oldest first."""
     rows: QuerySet[Review] = admin.site.get_model_admin(Review).get_queryset(request).filter(state=State.PENDING)
     return rows.order_by("id")
 
@@ -279,14 +279,14 @@ def _list_url() -> str:
 
 
 def waiting_badge(request: HttpRequest) -> str:
-    """Returns how many requests wait for the visitor, "" for none. Named by the UNFOLD setting."""
+    """Returns the number of requests that wait for the visitor, "" for zero. The setting UNFOLD names this function."""
     count = capped_count(_waiting(request)) if is_owner(request) else "0"
     return "" if count == "0" else count
 
 
 @register_section
 def waiting_section(request: HttpRequest) -> Section | None:
-    """The requests that wait, to be decided on the first page; nothing when none does."""
+    """Returns the section of the first page in which waiting requests are decided; None if no request waits."""
     rows = list(_waiting(request)[: ON_FIRST_PAGE + 1])
     if not rows:
         return None
@@ -301,7 +301,7 @@ def waiting_section(request: HttpRequest) -> Section | None:
 
 @register_card
 def waiting_card(request: HttpRequest) -> Card:
-    """What waits for the owner; a partial index finds it."""
+    """Returns the card with the number of waiting requests. A partial index makes the count cheap."""
     return Card(
         title="Waiting for you",
         value=capped_count(_waiting(request)),

@@ -1,4 +1,4 @@
-"""The form of an owner's skill. Every rule is in trust.services; here is only how a choice is written down."""
+"""The form of an owner's skill. It only reads the input; every rule is in trust.services.skills."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from volcanic.admin.forms import ShownForm
 from volcanic.runtime import tools
 from volcanic.text import one_line
 
-# What tools read and change, in an owner's words; a word that is not here stands for itself.
+# The things that tools read and change, in an owner's words. A word that is not in this table stands for itself.
 _TOUCHED = {
     "workspace": "the workspace's files",
     "memory": "memories",
@@ -36,7 +36,7 @@ def tool_choices() -> list[tuple[str, str]]:
     labels = {tools.REQUEST_INPUT: f"{tools.REQUEST_INPUT}: asks the caller something"}
     for tool in tools.get(tools.known()):
         if (tool.reads | tool.changes) & {tools.WORKING, tools.SKILLS}:
-            continue  # what only reading for the owner has
+            continue  # only the turn that reads a request for the owner has these tools
         touched = [
             f"{verb} {', '.join(_TOUCHED.get(word, word) for word in sorted(words))}"
             for verb, words in (("reads", tool.reads), ("changes", tool.changes))
@@ -47,13 +47,13 @@ def tool_choices() -> list[tuple[str, str]]:
 
 
 def as_before(lines: list[str], before: Any) -> list[str]:
-    """Returns the lines; each that shows a text that was there before, of several lines maybe, as that text."""
+    """Returns the lines. A line that shows an earlier text of several lines is replaced by this text."""
     known = {one_line(str(text)): str(text) for text in before or ()}
     return [known.get(line, line) for line in lines]
 
 
 class LinesField(forms.CharField):
-    """A list of short texts, one a line. One that has several lines itself is shown on one; see `as_before`."""
+    """A list of short texts, one on each line. A text of several lines is shown on one line; see `as_before`."""
 
     widget = UnfoldAdminTextareaWidget
 
@@ -67,34 +67,34 @@ class LinesField(forms.CharField):
         return [one_line(line) for line in text.splitlines() if line.strip()]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares lists."""
+        """Tells whether the lists differ."""
         return bool(self.to_python(data) != [one_line(str(item)) for item in initial or ()])
 
 
 class SkillForm(ShownForm):
     """A skill of a workspace."""
 
-    tags = LinesField(required=False, help_text="One a line.")
-    examples = LinesField(required=False, help_text="Requests that fit, one a line.")
-    aliases = LinesField(required=False, help_text="Other ids by which it may be asked for, one a line.")
+    tags = LinesField(required=False, help_text="One on each line.")
+    examples = LinesField(required=False, help_text="Requests for this skill, one on each line.")
+    aliases = LinesField(required=False, help_text="Other ids by which callers may ask for it, one on each line.")
     input_modes = LinesField(
-        required=False, label="Takes", help_text="Media types, one a line. Empty: those of the agent card."
+        required=False, label="Takes", help_text="Media types, one on each line. Empty: the agent card's media types."
     )
     output_modes = LinesField(
-        required=False, label="Gives", help_text="Media types, one a line. Empty: those of the agent card."
+        required=False, label="Gives", help_text="Media types, one on each line. Empty: the agent card's media types."
     )
     handler = forms.ChoiceField(
         required=False,
         label="Answered by",
         widget=UnfoldAdminSelectWidget,
-        help_text="The assistant, or a function that the operator offers. A function gets the tools and does as it is "
-        "written, whatever the instructions say.",
+        help_text="The assistant, or a function that the operator offers. A function gets the tools, but need not "
+        "follow the instructions.",
     )
     tools_of_chat = forms.BooleanField(
         required=False,
         label="The tools of chat",
         widget=UnfoldBooleanSwitchWidget,
-        help_text="It may use whatever chat may. Switch it off to choose; with nothing chosen it has no tools.",
+        help_text="The skill has all tools of chat. Switch this off to choose tools. With no choice it has no tools.",
     )
     tools = forms.MultipleChoiceField(
         required=False, label="Only these tools", widget=UnfoldAdminCheckboxSelectMultipleWidget
@@ -107,8 +107,8 @@ class SkillForm(ShownForm):
         if "slug" in self.fields:
             self.fields["slug"].error_messages["invalid"] = WORDS
         for name, text in (
-            ("instructions", "What the assistant is told when it works on such a request."),
-            ("advertised", "It is on the public agent card, for anybody to read: id, name, description, examples."),
+            ("instructions", "The assistant gets these instructions when it works on such a request."),
+            ("advertised", "Anybody can read id, name, description and examples on the public agent card."),
         ):
             if name in self.fields:
                 self.fields[name].help_text = text
@@ -121,20 +121,20 @@ class SkillForm(ShownForm):
             del self.fields["handler"]
 
     def clean_examples(self) -> list[str]:
-        """Returns the examples: those that were learned keep their lines, for requests are compared with them."""
+        """Returns the examples. Learned examples keep their line breaks, since requests are compared with them."""
         return as_before(self.cleaned_data["examples"], self.initial.get("examples"))
 
     def clean(self) -> dict[str, Any]:
-        """Tools are those of chat or chosen ones."""
+        """Returns the data. The tools are either the tools of chat or the chosen tools."""
         data = super().clean()
         if data.get("tools_of_chat"):
             if data.get("tools"):
-                self.add_error("tools", "Either the tools of chat, or only those chosen here.")
+                self.add_error("tools", "Choose either the tools of chat or single tools, not both.")
             data["tools"] = None
         return data
 
     def _post_clean(self) -> None:
-        """Asks the services, so that what they would refuse is shown at its field."""
+        """Checks the skill by the rules of the services, and shows each error at its field."""
         super()._post_clean()  # type: ignore[misc]
         if self.errors:
             return
@@ -148,7 +148,7 @@ class SkillForm(ShownForm):
 
 
 def handler_choices(skill: Skill | None) -> list[tuple[str, str]]:
-    """Returns the handlers that a skill may have, and the one that it has if it is not offered any more."""
+    """Returns the handlers that a skill may have, and its own handler even if this one is not offered any more."""
     offered = [(path, path) for path in settings.SKILL_HANDLERS]
     if skill is not None and skill.handler and skill.handler not in settings.SKILL_HANDLERS:
         offered.append((skill.handler, f"{skill.handler} (not offered any more)"))

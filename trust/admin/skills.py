@@ -1,4 +1,4 @@
-"""The owner's screen of skills. Every rule is in trust.services."""
+"""The owner's screen of skills. Every rule is in trust.services.skills."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _BUILT_IN = ("slug", "name", "description", "tags", "kind", "enabled", "advertis
 
 @admin.register(Skill)
 class SkillAdmin(OwnedAdmin):
-    """What callers may ask for. Built-in skills are everybody's and stay as they are."""
+    """The screen of skills. Built-in skills belong to all workspaces and stay as they are."""
 
     owner_lookup = "workspace__owner"
     can_add = can_change = can_delete = True
@@ -42,7 +42,7 @@ class SkillAdmin(OwnedAdmin):
         return every.filter(Q(workspace__owner=request.user.pk) | Q(workspace=None))
 
     def get_fieldsets(self, request: HttpRequest, obj: Skill | None = None) -> Any:
-        """Who answers is asked only where there is a choice."""
+        """Returns the groups of fields. The handler is asked for only if there is a choice."""
         if obj is not None and obj.workspace_id is None:
             return ((None, {"fields": _BUILT_IN}),)
         handler = ("handler",) if handler_choices(obj) else ()
@@ -53,29 +53,32 @@ class SkillAdmin(OwnedAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Skill | None = None) -> tuple[str, ...]:
-        """Callers know a skill by its id; in another workspace its grants would be wrong."""
+        """Returns the read-only fields of an existing skill.
+
+        The id stays, since callers know the skill by it. The workspace stays, since grants belong to its callers.
+        """
         return () if obj is None else ("workspace", "slug")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not the built-in ones."""
+        """Refuses built-in skills."""
         return super().has_change_permission(request, obj) and (obj is None or obj.workspace_id is not None)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not the built-in ones."""
+        """Refuses built-in skills."""
         return super().has_delete_permission(request, obj) and (obj is None or obj.workspace_id is not None)
 
     @display(description="Workspace", ordering="workspace__slug", empty_value="built in")
     def workspace_or_built_in(self, obj: Skill) -> str | None:
-        """Whose it is."""
+        """Returns the slug of the workspace, or None for a built-in skill."""
         return obj.workspace.slug if obj.workspace else None
 
     @display(description="Answered by", ordering="kind")
     def answered_by(self, obj: Skill) -> str:
-        """The assistant, a handler, or the product itself."""
+        """Returns what answers requests for the skill: the assistant, a handler, or the product itself."""
         return obj.handler or obj.get_kind_display()
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Chooses the workspace where there is only one."""
+        """Chooses the workspace if there is only one."""
         chosen: dict[str, Any] = super().get_changeform_initial_data(request)
         only = self.admin_site.get_model_admin(Workspace).get_queryset(request).values_list("pk", flat=True)[:2]
         return ({"workspace": only[0]} if len(only) == 1 else {}) | chosen
@@ -83,7 +86,7 @@ class SkillAdmin(OwnedAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> Any:
-        """Adds or changes a skill. What somebody else did since the form was checked is told on the list."""
+        """Adds or changes a skill. If a change by somebody else makes this fail, the list shows the error."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except ValidationError as error:
@@ -91,7 +94,7 @@ class SkillAdmin(OwnedAdmin):
             return redirect("admin:trust_skill_changelist")
 
     def save_model(self, request: HttpRequest, obj: Skill, form: Any, change: bool) -> None:
-        """Makes a skill; of an existing one, writes what was changed."""
+        """Makes a new skill, or writes the changed fields of an existing skill."""
         written = set(form.changed_data) if change else set(form.cleaned_data)
         if "tools_of_chat" in written:
             written.add("tools")
@@ -104,32 +107,32 @@ class SkillAdmin(OwnedAdmin):
         obj.pk, obj._state.adding = made.pk, False
 
     def delete_model(self, request: HttpRequest, obj: Skill) -> None:
-        """Deletes the skill, and with it its grants."""
+        """Deletes the skill and its grants."""
         services.skill_delete(skill=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Skill]) -> None:
-        """Deletes the skills."""
+        """Deletes the skills and their grants."""
         for skill in queryset:
             self.delete_model(request, skill)
 
     @admin.action(description="Enable selected skills", permissions=["change"])
     def enable(self, request: HttpRequest, skills: QuerySet[Skill]) -> None:
-        """Offers them."""
+        """Enables the selected skills."""
         self._set_enabled(request, skills, enabled=True)
 
     @admin.action(description="Disable selected skills", permissions=["change"])
     def disable(self, request: HttpRequest, skills: QuerySet[Skill]) -> None:
-        """Withdraws them, with all that is granted of them."""
+        """Disables the selected skills for all their grants."""
         self._set_enabled(request, skills, enabled=False)
 
     @admin.action(description="Delete selected skills…", permissions=["delete"])
     def delete_selected(self, request: HttpRequest, skills: QuerySet[Skill]) -> Any:
-        """Asks, and deletes them, as every list does."""
+        """Deletes the selected skills after Django's usual confirmation page."""
         own = self._own(request, skills)
         return delete_selected(self, request, own) if own.exists() else None
 
     def _own(self, request: HttpRequest, skills: QuerySet[Skill]) -> QuerySet[Skill]:
-        """Returns those that are not built in. Says so if some are."""
+        """Returns the skills that are not built in, and shows a warning if some are."""
         own = skills.exclude(workspace=None)
         if own.count() < skills.count():
             messages.warning(request, "Built-in skills stay as they are.")

@@ -1,4 +1,4 @@
-"""The field of texts that have several lines."""
+"""A form field for texts of several lines."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 
 class TextField(forms.CharField):
-    """Text of several lines, with line ends as everywhere else: browsers send carriage returns along."""
+    """A text of several lines. Line ends become a single line feed, since browsers send carriage returns, too."""
 
     widget = UnfoldAdminTextareaWidget
 
     def to_python(self, value: Any) -> Any:
-        """Returns the text."""
+        """Returns the text without carriage returns before line feeds."""
         return str(super().to_python(value) or "").replace("\r\n", "\n")

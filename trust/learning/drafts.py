@@ -240,7 +240,10 @@ def _is_free(draft: SkillDraft) -> bool:
 
 @transaction.atomic
 def draft_reject(*, draft: SkillDraft, version: int, reason: str = "") -> None:
-    """Rejects a draft. Such requests are not proposed again. Raises DraftDecidedError as `draft_approve` does."""
+    """Rejects a draft. Such requests are not proposed again.
+
+    Raises DraftDecidedError if the draft is not open or has another version.
+    """
     reviews = reviews_showing(draft)
     reason = clean_text(reason).strip()
     _decide(draft, version, State.REJECTED, reason)

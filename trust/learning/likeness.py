@@ -156,7 +156,7 @@ def skeleton(text: str) -> Skeleton | None:
     if len(text) > MAX_CHARS:
         return None
     normal = unicodedata.normalize("NFC", text)
-    if len(normal) > MAX_CHARS:  # one character may become three
+    if len(normal) > MAX_CHARS:  # normalising may turn one character into three
         return None
     said: list[Token] = []
     acts: set[str] = set()

@@ -288,7 +288,7 @@ def _with_names(tokens: Sequence[Token], english: bool) -> list[Token]:
     """Returns the tokens with one token for each name. Quotations, paths and files that are no details become words."""
     capitals = sum(token.kind == "word" and _NAME.fullmatch(token.text) is not None for token in tokens[1:])
     count = sum(token.kind == "word" for token in tokens[1:])
-    names = english and not (capitals >= _FROM_CAPITALS and capitals * 2 > count)  # Not In A Title
+    names = english and not (capitals >= _FROM_CAPITALS and capitals * 2 > count)  # a Title Like This has no names
     result: list[Token] = []
     run = 0
     for place, token in enumerate(tokens):
@@ -300,7 +300,7 @@ def _with_names(tokens: Sequence[Token], english: bool) -> list[Token]:
                 result.pop()
             said = f"{before.text} {token.text}" if run > 1 else token.text
             glued = before.glued if run > 1 else token.glued
-            # "Luigi's" is the place when nothing follows that is Luigi's.
+            # "Luigi's" is a place if no thing of Luigi follows.
             owns = said.endswith("'s") and after.kind != "end" and after.low not in words.FUNCTION
             value = said.lower().removesuffix("'s") if owns else said.lower()
             result.append(Token("name", said, value, glued=glued))

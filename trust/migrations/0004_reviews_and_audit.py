@@ -5,7 +5,7 @@ import django.utils.timezone
 from django.db import migrations, models
 
 
-# The audit is only ever added to.
+# The audit is append-only.
 APPEND_ONLY = """
 CREATE FUNCTION trust_auditentry_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'the audit is append-only' USING ERRCODE = 'restrict_violation'; END $$;
@@ -16,7 +16,7 @@ CHANGEABLE = """
 DROP TRIGGER trust_auditentry_append_only ON trust_auditentry;
 DROP FUNCTION trust_auditentry_refuse();
 """
-# `chat` is the assistant's; the other two that are nobody's own need no model.
+# The assistant answers `chat`. The other two skills without a workspace need no model.
 BUILT_IN = "UPDATE trust_skill SET kind = 'built_in' WHERE workspace_id IS NULL AND slug <> 'chat'"
 
 

@@ -24,6 +24,6 @@ class Migration(migrations.Migration):
             model_name='observation',
             index=models.Index(fields=['created_at'], name='observation_recent'),
         ),
-        # Of what waits already: as far as nothing was asked back, its messages are the task's history.
+        # For existing reviews: if nothing was asked back, the review's messages are the task's history.
         migrations.RunSQL("UPDATE trust_review SET covers = jsonb_array_length(messages)", migrations.RunSQL.noop),
     ]

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-# The function is that of 0004, which refuses to change or delete a line: emptying the table fires no row's trigger.
+# The function of 0004 refuses to change or delete a line. TRUNCATE fires no row trigger, so it needs its own trigger.
 NEVER_EMPTIED = """
 CREATE TRIGGER trust_auditentry_never_emptied BEFORE TRUNCATE ON trust_auditentry
     FOR EACH STATEMENT EXECUTE FUNCTION trust_auditentry_refuse();

@@ -17,8 +17,8 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(
             "UPDATE trust_review SET keys = ARRAY[key_id] WHERE key_id IS NOT NULL",
-            # Checked at once: PostgreSQL alters no table on which a check is still to come.
-            # Of a key that is gone since, nothing can be said any more.
+            # Constraints are checked at once, since PostgreSQL can't alter a table with deferred checks pending.
+            # A key that was deleted since can't be restored.
             "SET CONSTRAINTS ALL IMMEDIATE; UPDATE trust_review SET key_id = keys[1]"
             " WHERE EXISTS (SELECT FROM trust_callerkey WHERE id = keys[1])",
         ),

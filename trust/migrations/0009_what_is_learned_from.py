@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             name="has_more",
             field=models.BooleanField(db_default=False, default=False, editable=False),
         ),
-        # Of what is stored: as far as its review still is.
+        # For stored observations whose review still exists.
         migrations.RunSQL(
             "UPDATE trust_observation SET has_more = true FROM trust_review AS review"
             " WHERE review.id = review_id AND (jsonb_array_length(review.messages) > 1 OR review.files <> '[]')",

@@ -1,4 +1,4 @@
-"""Names columns by the field's terms: a review's `thread`, and how many messages it holds."""
+"""Renames columns of a review by the field's terms: `thread` and `message_count`."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""Marks on a caller how much it has stored."""
+"""Adds a caller's stored tasks and the bytes of its files as columns."""
 
 from django.db import migrations, models
 

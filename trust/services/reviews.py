@@ -258,7 +258,8 @@ def reviews_void(
 ) -> int:
     """Makes waiting reviews void, each with the task that waits. Returns the number of reviews.
 
-    The reviews are those of a `caller`, only with messages that came with `keys` if any are given, or that of a `task`.
+    `caller` selects the reviews of a caller, and `keys` narrows them to messages that came with one of these keys.
+    `task` selects the review of a task.
     With `approved`, reviews that are approved and have not begun to run become void, too.
     """
     assert caller is not None or task is not None
