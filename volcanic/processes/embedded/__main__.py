@@ -1,4 +1,4 @@
-"""`python -m volcanic.processes.embedded remove FOLDER`: deletes an instance and its folder; what `make clean` runs."""
+"""`python -m volcanic.processes.embedded remove FOLDER`: deletes the servers' data and the folder, for `make clean`."""
 
 import shutil
 import sys
@@ -8,7 +8,7 @@ from volcanic.processes.embedded import EmbeddedError, remove
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: 1 when the folder is in use, 2 when it is not one to delete."""
+    """Returns the exit code: 0 for success, 1 for a folder in use, 2 for a folder that must not be deleted."""
     if len(arguments) != 2 or arguments[0] != "remove":
         sys.stderr.write("usage: python -m volcanic.processes.embedded remove FOLDER\n")
         return 2
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     project = Path(__file__).resolve().parents[2]
     for precious in (Path.home().resolve(), project):
         if folder == precious or folder in precious.parents:
-            sys.stderr.write(f"{folder} is not only the servers' folder: not deleted\n")
+            sys.stderr.write(f"{folder} holds other files than the servers' data: not deleted\n")
             return 2
     if not folder.is_dir():
         return 0

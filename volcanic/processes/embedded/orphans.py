@@ -1,8 +1,8 @@
-"""Server processes that a killed runner left behind: found by where they run, and stopped only when provably ours.
+"""Orphans: server processes that a killed runner left behind. They are found by their working directory and stopped.
 
-Both servers make their data directory their working directory and keep it, as do PostgreSQL's children. A process is
-taken for ours when its working directory is that very directory, its program has the server's name and its user is the
-directory's owner. A pid in a file proves nothing: after a crash it may belong to anybody.
+Both servers, and PostgreSQL's children, keep the data directory as their working directory. A process counts as ours if
+its working directory is the data directory, its program has the server's name and its user owns the data directory. A
+pid in a file is no proof: after a crash, another program may have that pid.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from volcanic.processes.embedded.paths import EmbeddedError
 
-# What is done about a server without a runner: seconds to wait, then the signal that ends the wait. The kernel has told
-# it to stop when its runner died, and a fast shutdown may have much to write, so the first signal says the same again.
+# Steps to stop a server without a runner: seconds to wait, then the signal to send. The kernel sent a stop signal when
+# the runner died, and a fast shutdown may take long to write. Therefore the first step repeats the same signal.
 _STEPS = {
     "postgres": ((2.0, signal.SIGINT), (60.0, signal.SIGQUIT), (10.0, signal.SIGKILL)),
     "valkey-server": ((2.0, signal.SIGTERM), (60.0, signal.SIGKILL)),
@@ -24,9 +24,9 @@ _LAST_WAIT = 10.0
 
 
 def clear(data: Path, program: str) -> None:
-    """Returns when no process of `program` runs in the directory `data`, having stopped those that would not go.
+    """Stops all processes of `program` that run in the directory `data`, and returns when they are gone.
 
-    Blocks while they shut down. Raises EmbeddedError when one of them cannot be stopped.
+    Blocks during their shutdown. Raises EmbeddedError when a process cannot be stopped.
     """
     for patience, number in _STEPS[program]:
         if _gone(data, program, patience):
@@ -47,25 +47,25 @@ def _gone(data: Path, program: str, patience: float) -> bool:
 
 
 def _leaders(pids: list[int]) -> list[int]:
-    """Those of `pids` whose parent is not among them: PostgreSQL's children take no orders from outside."""
+    """Returns the pids whose parent is not in `pids`: PostgreSQL's children must not be signaled."""
     return [pid for pid in pids if _parent(pid) not in pids]
 
 
 def _parent(pid: int) -> int:
     try:
-        # The name in brackets may itself hold spaces and brackets.
+        # The process name in brackets may contain spaces and brackets.
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def supported() -> bool:
-    """True where processes can be looked at: elsewhere the servers' own guards have to do."""
+    """Returns whether this system has /proc. Without /proc, only the servers' own lock files guard the data."""
     return sys.platform == "linux" and Path("/proc/self/cwd").exists()
 
 
 def find(data: Path, program: str) -> list[int]:
-    """Pids of processes of `program` whose working directory is `data`."""
+    """Returns the pids of processes of `program` whose working directory is `data`."""
     if not supported():
         return []
     try:
@@ -83,12 +83,12 @@ def _is_ours(pid: int, data: os.stat_result, program: str) -> bool:
             return False
         executable = os.readlink(proc / "exe").removesuffix(" (deleted)")
         return Path(executable).name == program and proc.stat().st_uid == data.st_uid
-    except OSError:  # gone meanwhile, or another user's: not ours either way
+    except OSError:  # the process is gone, or belongs to another user
         return False
 
 
 def _signal(pid: int, data: Path, program: str, number: signal.Signals) -> None:
-    """Signals a process that is still ours once it is pinned, so that a reused pid is never hit."""
+    """Sends a signal if the process is still ours. A pidfd pins the process, so that a reused pid is never hit."""
     with contextlib.suppress(ProcessLookupError, FileNotFoundError):
         handle = os.pidfd_open(pid)
         try:

@@ -1,12 +1,12 @@
-"""Where the embedded servers keep their data and sockets, and as which user they run.
+"""Paths of the embedded servers' data and sockets, and the user that the servers run as.
 
-As an ordinary user everything is under `var`: `postgres/`, `valkey/` and `run/` (the sockets), each 0700. Only when the
-socket's path would be too long for the system, or has characters that clients trip over, are the sockets kept in
-`/tmp/volcanic-<uid>/<hash of var>/`.
+For an ordinary user, everything is under `var`: `postgres/`, `valkey/` and `run/` (the sockets), each with mode 0700. A
+socket's path can be too long for the system, or have characters that some clients can't handle. Then the sockets are
+kept in `/tmp/volcanic-<uid>/<hash of var>/`.
 
-PostgreSQL refuses to run as root, so for root both servers run as `nobody`, or as the user that `EMBEDDED_USER` names.
-When that user cannot get through to `var` (a parent folder such as /root is closed to it), the data and the sockets
-are kept in `/var/lib/volcanic/<hash of var>/` instead: no permission of a folder that is not ours is ever changed.
+PostgreSQL refuses to run as root. For root, both servers run as `nobody`, or as the user that `EMBEDDED_USER` names.
+When that user cannot reach `var` (a parent folder such as /root is closed to it), the data and the sockets are kept in
+`/var/lib/volcanic/<hash of var>/`. The permissions of other folders are never changed.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ STATE_ROOT = Path("/var/lib/volcanic")
 DATABASE = "volcanic"
 # sun_path has 108 bytes on Linux and 104 on macOS, and PostgreSQL adds `.lock` to its socket's name.
 LONGEST_SOCKET_PATH = 98
-# libpq takes a comma for the end of a host, and not every client decodes every character of a URL.
+# libpq treats a comma as the end of a host, and some clients do not decode all characters of a URL.
 _PLAIN = re.compile(r"[A-Za-z0-9 ._/-]+")
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 VALKEY_SOCKET = "valkey.sock"
 
 
 class EmbeddedError(RuntimeError):
-    """The embedded servers cannot be used; the message says why and what to do."""
+    """The embedded servers cannot be used. The message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True)
 class Urls:
-    """How to reach one folder's servers: for Django, for redis-py and channels, and for Celery."""
+    """URLs of one folder's servers: for Django, for redis-py and Django Channels, and for Celery."""
 
     database_url: str
     redis_url: str
@@ -42,7 +42,7 @@ class Urls:
 
 @dataclass(frozen=True)
 class Account:
-    """The user that the servers run as when we are root."""
+    """The user that the servers run as when root starts them."""
 
     name: str
     uid: int
@@ -52,7 +52,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Paths:
-    """All paths of one instance. `var` is the caller's folder, `base` the one that holds the data."""
+    """All paths of one folder's servers. `var` is the caller's folder, `base` the folder with the data."""
 
     var: Path
     base: Path
@@ -71,17 +71,17 @@ class Paths:
 
     @property
     def owner_lock(self) -> Path:
-        """Held exclusively by the process that runs the servers, for as long as they run."""
+        """Lock file that the process that runs the servers holds exclusively while the servers run."""
         return self.var / "embedded.lock"
 
     @property
     def users_lock(self) -> Path:
-        """Held shared by each process that uses servers which another one runs."""
+        """Lock file that each process holds shared while it uses the servers of another process."""
         return self.var / "embedded.users"
 
     @property
     def urls(self) -> Urls:
-        """The three URLs; `%` forms keep spaces and slashes of the path."""
+        """The three URLs. Special characters in the path, such as spaces, are percent-encoded."""
         socket = quote(str(self.sockets / VALKEY_SOCKET))
         return Urls(
             database_url=f"postgresql://{DATABASE}@{quote(str(self.sockets), safe='')}/{DATABASE}",
@@ -91,27 +91,28 @@ class Paths:
 
 
 def find(var: Path) -> Paths:
-    """The paths of `var`. Reads permissions along the path, changes nothing."""
+    """Returns the paths of `var`. Reads permissions along the path, changes nothing."""
     var = Path(os.path.realpath(var))
     key = hashlib.sha256(os.fsencode(var)).hexdigest()[:16]
     account = _account()
     base = var
     if account is not None:
         elsewhere = STATE_ROOT / key
-        # Data that is elsewhere already stays there, whatever became of the permissions since.
+        # Existing data under STATE_ROOT stays there, even if the permissions of `var` have changed since.
         if (elsewhere / "postgres").exists() or (elsewhere / "valkey").exists() or not reachable(var, account):
             base = elsewhere
     sockets = base / "run"
     if len(os.fsencode(sockets / POSTGRES_SOCKET)) > LONGEST_SOCKET_PATH or not _PLAIN.fullmatch(str(sockets)):
-        # Not the temp dir of the environment: two processes with a different TMPDIR must find each other.
+        # /tmp is fixed, since two processes with a different TMPDIR must find the same sockets.
         sockets = STATE_ROOT / key / "run" if account else Path(f"/tmp/volcanic-{os.geteuid()}") / key  # noqa: S108
     return Paths(var=var, base=base, sockets=sockets, account=account)
 
 
 def reachable(path: Path, account: Account) -> bool:
-    """True when `account` may search every folder down to `path`, and `path` itself. What is missing counts as open.
+    """Returns whether `account` may search every folder down to `path`, and `path` itself.
 
-    Decided from owner, group and mode alone: an access list that says otherwise makes the start fail, not unsafe.
+    A missing folder counts as open. Only owner, group and mode are read. An access list can be stricter: then the start
+    of a server fails, which is safe.
     """
     for folder in (*reversed(path.parents), path):
         try:
@@ -130,25 +131,26 @@ def reachable(path: Path, account: Account) -> bool:
 
 
 def make_var(var: Path) -> None:
-    """Creates `var` when it is missing: private, but as root open to passage for the servers' user."""
+    """Creates `var` if missing, with mode 0700; for root with mode 0711, to let the servers' user through."""
     if not var.is_dir():
         var.parent.mkdir(parents=True, exist_ok=True)
         mode = 0o711 if os.geteuid() == 0 else 0o700
         var.mkdir(exist_ok=True)
-        var.chmod(mode)  # whatever the umask
+        var.chmod(mode)  # the umask may have removed permissions
 
 
 def prepare(paths: Paths) -> None:
-    """Creates the folders of an instance and refuses those that someone else has made.
+    """Creates the folders of the servers.
 
-    Raises EmbeddedError when data is where it cannot be used, or a folder is not safely ours.
+    Raises EmbeddedError when the servers' user cannot reach existing data, or when a folder belongs to another user or
+    is open to others.
     """
     if paths.base != paths.var:
         if (paths.var / "postgres" / "PG_VERSION").exists():
             user = paths.account.name if paths.account else "?"
             raise EmbeddedError(
-                f"{paths.var / 'postgres'} holds data, but the user {user!r}, as whom the servers run, cannot get "
-                "through to it. Open the parent folders for passage, or set EMBEDDED_USER."
+                f"{paths.var / 'postgres'} holds data, but the servers run as the user {user!r}, who cannot reach "
+                "that folder. Allow that user to enter the parent folders, or set EMBEDDED_USER."
             )
         _make_open(STATE_ROOT)
         _make_open(paths.base)
@@ -163,14 +165,17 @@ def prepare(paths: Paths) -> None:
 
 
 def make_private(folder: Path, account: Account | None) -> None:
-    """Creates `folder` with mode 0700 for the servers' user; one that is there must be exactly that."""
+    """Creates `folder` with mode 0700 for the servers' user.
+
+    Raises EmbeddedError for an existing folder of another user or with another mode.
+    """
     uid = account.uid if account else os.geteuid()
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         pass
     else:
-        folder.chmod(0o700)  # whatever the umask
+        folder.chmod(0o700)  # the umask may have removed permissions
         if account:
             os.chown(folder, account.uid, account.gid)
     check_private(folder, uid)
@@ -191,7 +196,7 @@ def check_private(folder: Path, uid: int) -> None:
 
 
 def _make_open(folder: Path) -> None:
-    """Creates a root-owned folder that others may pass through but not list or write."""
+    """Creates a folder of root that other users may pass through but not list or write. Raises EmbeddedError."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -204,7 +209,7 @@ def _make_open(folder: Path) -> None:
 
 
 def _account() -> Account | None:
-    """The servers' user when we are root, else None: they run as we do."""
+    """Returns the servers' user if this process runs as root, else None: the servers run as the current user."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -215,5 +220,5 @@ def _account() -> Account | None:
     except KeyError:
         raise EmbeddedError(f"EMBEDDED_USER: there is no user {name!r} on this machine") from None
     if entry.pw_uid == 0:
-        raise EmbeddedError("EMBEDDED_USER: PostgreSQL does not run as root, name an ordinary user")
+        raise EmbeddedError("EMBEDDED_USER: PostgreSQL does not run as root. Name an ordinary user.")
     return Account(name, entry.pw_uid, entry.pw_gid, tuple(os.getgrouplist(name, entry.pw_gid)))

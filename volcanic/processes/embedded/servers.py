@@ -1,4 +1,4 @@
-"""How the two servers are set up, started, and asked whether they are ready."""
+"""Programs of the two servers: setup of their data, command lines, readiness probes."""
 
 import os
 import shutil
@@ -24,19 +24,19 @@ from volcanic.processes.embedded.paths import (
 )
 from volcanic.processes.supervisor.spec import Spec
 
-# Nothing of our own environment: PGOPTIONS, an uninstalled LC_ALL or a preloaded library would change the servers.
+# The servers get a fixed environment: an inherited PGOPTIONS, LC_ALL or preloaded library would change them.
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 _PROTOCOL = 196608  # PostgreSQL's protocol 3.0
-_LAST = {b"E", b"Z"}  # an error, or ready for queries
+_LAST = {b"E", b"Z"}  # message types: error, ready for queries
 _GOODBYE = b"X\0\0\0\4"
 _NO_SUCH_DATABASE = "3D000"
-_POSTGRES_GRACE = 120.0  # seconds: a fast shutdown writes everything out first
+_POSTGRES_GRACE = 120.0  # seconds; a fast shutdown writes all data first
 _VALKEY_GRACE = 30.0
 _HASTY_GRACE = 10.0
 
 
 def postgres_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
-    """PostgreSQL on a socket only, its data made ready before each start."""
+    """Returns the spec of PostgreSQL, which listens on a unix socket only. Its data is prepared before each start."""
     options = {
         "listen_addresses": "",
         "unix_socket_directories": _quoted(paths.sockets),
@@ -56,7 +56,7 @@ def postgres_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
         env=_ENVIRONMENT,
         cwd=Path("/"),
         account=paths.account,
-        stop_signal=signal.SIGINT,  # fast shutdown: open connections are ended, everything is written
+        stop_signal=signal.SIGINT,  # fast shutdown: ends open connections and writes all data
         death_signal=signal.SIGINT,
         grace=_POSTGRES_GRACE,
         hasty_grace=_HASTY_GRACE,
@@ -66,7 +66,7 @@ def postgres_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
 
 
 def valkey_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
-    """Valkey on a socket only, which appends every write to its file."""
+    """Returns the spec of Valkey, which listens on a unix socket only. If durable, it appends every write to a file."""
     options = {
         "port": "0",
         "unixsocket": str(paths.sockets / VALKEY_SOCKET),
@@ -94,10 +94,13 @@ def valkey_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
 
 
 def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
-    """Makes the data directory on the first start, and clears away what a crash left. The owner's lock is held."""
+    """Creates the data directory on the first start, and removes leftovers of a crash.
+
+    The caller must hold the owner's lock. Raises EmbeddedError when the data cannot be used.
+    """
     data = paths.postgres
     for leftover in paths.base.glob("postgres.new-*"):
-        # An initdb that was killed. It runs on for a moment, and it may still be writing.
+        # Leftover of a killed initdb, whose server process may still run and write for a moment.
         orphans.clear(leftover, "postgres")
         shutil.rmtree(leftover, ignore_errors=True)
     if not (data / "PG_VERSION").exists():
@@ -107,27 +110,30 @@ def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None
     _check_version(data)
     orphans.clear(data, "postgres")
     if orphans.supported():
-        # No server runs here, so these name a process that is gone, or a stranger that got its number since. The
-        # server would take a stranger for itself and refuse to start.
+        # No server runs here, so these files name a process that is gone, or another program that now has its pid. The
+        # server would mistake that program for a running server and refuse to start.
         for stale in (data / "postmaster.pid", paths.sockets / f"{POSTGRES_SOCKET}.lock"):
             stale.unlink(missing_ok=True)
 
 
 def prepare_valkey(paths: Paths) -> None:
-    """Waits until no server that a killed runner left is on the data. The owner's lock is held."""
+    """Stops a server that a killed runner left on the data. The caller must hold the owner's lock."""
     orphans.clear(paths.valkey, "valkey-server")
 
 
 def _check_version(data: Path) -> None:
     version = (data / "PG_VERSION").read_text().strip()
     if version != "18":
-        raise EmbeddedError(f"{data} was made by PostgreSQL {version}; this is 18: dump it there and load it here")
+        raise EmbeddedError(
+            f"{data} was created by PostgreSQL {version}, but this is 18: dump the data with the old version and load "
+            "the dump with this version"
+        )
 
 
 def _initialise(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
-    """Runs initdb under a temporary name: the directory has its name only once it is whole."""
+    """Runs initdb in a directory with a temporary name, which is renamed once it is complete."""
     if paths.postgres.exists():
-        raise EmbeddedError(f"{paths.postgres} is there but holds no database: move it away")
+        raise EmbeddedError(f"{paths.postgres} exists but holds no database: move it away")
     new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=paths.base))  # mode 0700
     if paths.account:
         os.chown(new, paths.account.uid, paths.account.gid)
@@ -161,12 +167,12 @@ def _initialise(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
 
 
 def _quoted(path: Path) -> str:
-    """A folder for unix_socket_directories, which is a list separated by commas."""
+    """Returns a path quoted for unix_socket_directories, which is a list separated by commas."""
     return '"' + str(path).replace('"', '""') + '"'
 
 
 def postgres_ready(sockets: Path, *, make_database: bool = False) -> bool:
-    """True when the server lets us into our database, which the first caller creates if asked to."""
+    """Returns whether the server accepts connections to the database. With `make_database`, creates it if missing."""
     state = _postgres_state(sockets)
     if state == _NO_SUCH_DATABASE and make_database:
         _create_database(sockets)
@@ -175,7 +181,7 @@ def postgres_ready(sockets: Path, *, make_database: bool = False) -> bool:
 
 
 def _postgres_state(sockets: Path) -> str | None:
-    """What a connection gets: "" when it is let in, an SQLSTATE such as 57P03 (starting up), None for no answer."""
+    """Returns a connection's result: "" for success, an SQLSTATE such as 57P03 (starting up), None for no answer."""
     body = struct.pack("!I", _PROTOCOL)
     body += b"".join(word.encode() + b"\0" for word in ("user", DATABASE, "database", DATABASE)) + b"\0"
     question = struct.pack("!I", len(body) + 4) + body
@@ -190,7 +196,7 @@ def _postgres_state(sockets: Path) -> str | None:
 
 
 def _messages(answer: bytes) -> dict[bytes, bytes]:
-    """The whole messages in a piece of PostgreSQL's protocol: the last body of each type."""
+    """Returns the complete messages in a piece of PostgreSQL's protocol: the last body of each message type."""
     found = {}
     while len(answer) >= 5:
         end = 1 + int(struct.unpack("!I", answer[1:5])[0])
@@ -213,13 +219,16 @@ def _create_database(sockets: Path) -> None:
 
 
 def valkey_ready(sockets: Path) -> bool:
-    """True when the server answers, its data loaded."""
+    """Returns whether the server answers, which it does once its data is loaded."""
     answer = _ask(sockets / VALKEY_SOCKET, b"PING\r\n", enough=lambda got: got.endswith(b"\r\n"))
     return answer == b"+PONG\r\n"
 
 
 def _ask(path: Path, question: bytes, *, enough: Callable[[bytes], bool], goodbye: bytes = b"") -> bytes:
-    """Sends a question to a socket and reads until that is `enough`; empty when the answer does not come in seconds."""
+    """Sends bytes to a unix socket and returns the answer, read until `enough` is true for it.
+
+    Returns the incomplete answer after an error, or after 5 seconds without data.
+    """
     answer = b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(5.0)

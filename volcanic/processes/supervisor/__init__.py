@@ -1,7 +1,7 @@
-"""Runs child processes for as long as their parent lives: in order, restarted when they die, leaving none behind.
+"""Supervisor of child processes: starts them in order, restarts them when they die, and ends them with their parent.
 
-`Spec` says what to run, `Supervisor` keeps a list of them alive, `launch` is the small program between us and each
-child which ties the child's life to ours. Knows nothing of Django or of what the children are.
+`Spec` describes a program, `Supervisor` keeps a list of programs alive. The small program `launch` starts each child
+and ties the child's life to its parent's. Nothing here knows Django or the purpose of the children.
 """
 
 from volcanic.processes.supervisor.child import Child, Emit, GaveUp

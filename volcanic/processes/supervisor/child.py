@@ -1,4 +1,4 @@
-"""Keeps one program running."""
+"""Supervision of one program: start, output, readiness, restart, stop."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable
 
 from volcanic.processes.supervisor.spec import Spec
 
-Emit = Callable[[str, str], None]  # takes the child's name and one line without its end
+Emit = Callable[[str, str], None]  # takes the child's name and one line without its line end
 
-DEATHS = 3  # within WINDOW: give up
+DEATHS = 3  # a child with this many deaths within WINDOW is given up
 WINDOW = 60.0  # seconds
-BACKOFF = 0.3  # seconds, times the deaths within the window
+BACKOFF = 0.3  # seconds, multiplied by the number of deaths within WINDOW
 PROBE_EVERY = 0.03  # seconds
 _LONGEST_LINE = 64 * 1024
 
@@ -24,7 +24,7 @@ class GaveUp(Exception):
 
 
 class Child:
-    """One program, started again when it dies. Used from one event loop, whose thread its life is tied to."""
+    """One program, which is restarted when it dies. It belongs to one event loop and ends with that loop's thread."""
 
     def __init__(self, spec: Spec, emit: Emit) -> None:
         self.spec = spec
@@ -37,7 +37,7 @@ class Child:
         self.task = asyncio.create_task(self._keep(), name=spec.name)
 
     async def wait_ready(self) -> None:
-        """Returns when the program is ready. Raises GaveUp when it never will be."""
+        """Returns when the program is ready. Raises GaveUp when the program was given up or stopped."""
         waiter = asyncio.create_task(self.ready.wait())
         try:
             await asyncio.wait({waiter, self.task}, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +48,7 @@ class Child:
             raise GaveUp(f"{self.spec.name} was stopped")
 
     async def stop(self) -> None:
-        """Ends the program: its stop signal, and SIGKILL after its grace. Returns when it is gone."""
+        """Sends the stop signal, and SIGKILL after the grace period. Returns when the program is gone."""
         self._stopping = True
         process = self._process
         if process is None:
@@ -57,10 +57,10 @@ class Child:
             await self._end(process)
         await asyncio.wait({self.task})
         if not self.task.cancelled():
-            self.task.exception()  # told to whoever supervised; here the child is only to be gone
+            self.task.exception()  # marks the exception as read: supervise() reports it
 
     def hasten(self) -> None:
-        """Shortens the grace of a stop, present or to come."""
+        """Shortens the grace period of the current or next stop."""
         self._hurry.set()
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
@@ -95,7 +95,7 @@ class Child:
             await asyncio.sleep(BACKOFF * len(deaths))
 
     async def _run_once(self) -> int:
-        """Runs the program to its end; its return code as subprocess gives it."""
+        """Runs the program to its end. Returns its return code, negative for a signal as in subprocess."""
         reading, writing = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -121,8 +121,8 @@ class Child:
             self._process = self.pid = None
             self.ready.clear()
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # what it left in the group that we made for it
-            # What it said last is in the pipe; but a grandchild may hold the pipe open for ever.
+                os.killpg(process.pid, signal.SIGKILL)  # kills its children that are still in its process group
+            # The pipe may hold the last output. The wait is limited, since a grandchild may keep the pipe open.
             await asyncio.wait(helpers[:1], timeout=0.3)
             for helper in helpers:
                 helper.cancel()
@@ -134,7 +134,7 @@ class Child:
             if self.spec.ready_text is None:
                 self.ready.set()
             return
-        while not await asyncio.to_thread(self.spec.probe):  # noqa: ASYNC110  nothing tells us, we have to ask
+        while not await asyncio.to_thread(self.spec.probe):  # noqa: ASYNC110  there is no event to wait for
             await asyncio.sleep(PROBE_EVERY)
         self.ready.set()
 
@@ -146,7 +146,7 @@ class Child:
 
 
 async def lines(reading: int) -> AsyncIterator[str]:
-    """The lines that come out of a pipe, whose descriptor is closed at the end. Cuts lines that never end."""
+    """Yields the lines from a pipe and closes its descriptor at the end. Cuts lines longer than _LONGEST_LINE."""
     reader = asyncio.StreamReader()
     pipe = os.fdopen(reading, "rb", buffering=0)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -167,7 +167,7 @@ async def lines(reading: int) -> AsyncIterator[str]:
 
 
 def describe(code: int) -> str:
-    """A return code in words."""
+    """Returns a return code in words."""
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"ended by {signal.Signals(-code).name}"

@@ -1,4 +1,4 @@
-"""Keeps several programs running."""
+"""Supervision of several programs together."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from volcanic.processes.supervisor.spec import Spec
 
 
 class Supervisor:
-    """Children in the order of their start; they are stopped in the opposite order."""
+    """Several programs, started in order and stopped in the opposite order."""
 
     def __init__(self, emit: Emit) -> None:
         self.children: list[Child] = []
@@ -15,13 +15,13 @@ class Supervisor:
         self._hasty = False
 
     def start(self, *specs: Spec) -> list[Child]:
-        """Starts the programs at once, side by side. Must be called in the event loop's thread."""
+        """Starts the programs, all at the same time. Must be called in the event loop's thread."""
         started = [Child(spec, self._emit) for spec in specs]
         self.children += started
         return started
 
     async def wait_ready(self) -> None:
-        """Returns when every child is ready. Raises GaveUp as soon as one never will be."""
+        """Returns when every child is ready. Raises GaveUp as soon as a child was given up."""
         waiters = [asyncio.create_task(child.wait_ready()) for child in self.children]
         try:
             for waiter in asyncio.as_completed(waiters):
@@ -32,7 +32,7 @@ class Supervisor:
             await asyncio.gather(*waiters, return_exceptions=True)
 
     async def supervise(self) -> None:
-        """Returns never, while the children live. Raises GaveUp when one of them died too often."""
+        """Waits while the children are kept alive. Raises GaveUp when a child died too often."""
         tasks = {child.task for child in self.children}
         if not tasks:
             await asyncio.get_running_loop().create_future()
@@ -41,7 +41,7 @@ class Supervisor:
             task.result()
 
     async def stop(self) -> None:
-        """Stops the children one after the other, the last one started first. May be called again."""
+        """Stops the children one after the other, the last started first. May be called again."""
         while self.children:
             child = self.children[-1]
             if self._hasty:
@@ -50,7 +50,7 @@ class Supervisor:
             self.children.pop()
 
     def hasten(self) -> None:
-        """Cuts short what remains of the graces of `stop`."""
+        """Shortens the grace periods of the current or next stop."""
         self._hasty = True
         for child in self.children:
             child.hasten()

@@ -1,4 +1,4 @@
-"""One stream of lines out of many programs' output: `web | …`."""
+"""Log that joins the output of many programs into one stream of lines such as `web | …`."""
 
 import contextlib
 import select
@@ -9,7 +9,7 @@ _WIDTH = 9
 
 
 class Log:
-    """Writes lines with the name of who said them; in colour when a person is looking."""
+    """Writes lines with the name of their program as a prefix; in color if the stream is a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -17,7 +17,7 @@ class Log:
         self._names: dict[str, int] = {}
 
     def __call__(self, name: str, line: str) -> None:
-        """One line of the program `name`."""
+        """Writes one line of the program `name`."""
         prefix = f"{name:<{_WIDTH}} |"
         if self._colour:
             colour = _COLOURS[self._names.setdefault(name, len(self._names)) % len(_COLOURS)]
@@ -25,17 +25,17 @@ class Log:
         self.plain(f"{prefix} {line}")
 
     def plain(self, line: str) -> None:
-        """A line that is nobody's, without a prefix."""
-        # A reader that is gone must not keep us from stopping the children in order.
+        """Writes a line without a prefix."""
+        # A closed stream must not keep the runner from stopping its children in order.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
 
     def is_heard(self) -> bool:
-        """False once the terminal, or whoever read our output, is gone."""
+        """Returns False once the stream's terminal or reader is gone."""
         try:
             poll = select.poll()
-            poll.register(self._stream.fileno(), 0)  # hang-ups and errors are told unasked
+            poll.register(self._stream.fileno(), 0)  # poll always reports hang-ups and errors
             return not poll.poll(0)
         except (OSError, ValueError):
             return False

@@ -1,7 +1,7 @@
-"""The whole product in the foreground: what `manage.py up` does, told in steps.
+"""Runner of the whole product in the foreground, for `manage.py up`.
 
-Services, then migrations, then the first-run step beside the programs themselves; the ready line when all of them are
-ready; then nothing but watching, until a signal or a program that cannot be kept alive ends it.
+The steps: start the services; migrate; run the first-run step while the programs start; print the ready line when all
+programs are ready; then watch. The runner ends with a signal, or when a program cannot be kept alive.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
-    """The product cannot run; the message says why."""
+    """The product cannot run. The message gives the reason."""
 
 
 class Services(Protocol):
-    """What the programs need first: `volcanic.processes.embedded.Embedded`, or a test's own."""
+    """Services that start before the programs: `volcanic.processes.embedded.Embedded`, or a double in tests."""
 
     async def start(self) -> object: ...
     async def stop(self) -> None: ...
@@ -38,11 +38,12 @@ class Services(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to run.
+    """The programs of the product.
 
-    migrate        run before all else, if `must_migrate` (called in a thread once the services answer) says so
-    first_run      run beside the programs; what it prints on stdout comes right after the ready line
-    programs       kept running; stopped in the order that is opposite to this one, the last first
+    migrate        runs before the programs, if `must_migrate` returns True; that function is called in a thread once
+                   the services answer
+    first_run      runs while the programs start; its stdout is printed after the ready line
+    programs       kept running; stopped in the opposite order, the last first
     """
 
     host: str
@@ -55,7 +56,7 @@ class Plan:
 
 
 def run(plan: Plan, log: Log) -> int:
-    """Runs the plan until it is told to stop or fails; the exit code. Call it in the main thread."""
+    """Runs the plan until a signal or a failure ends it, and returns the exit code. Must run in the main thread."""
     try:
         check_port(plan.host, plan.port)
     except Failed as error:
@@ -65,7 +66,7 @@ def run(plan: Plan, log: Log) -> int:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raises Failed when the web server would not get its port."""
+    """Raises Failed when the web server could not listen on the port."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, number) as probe:
@@ -87,7 +88,7 @@ class _Run:
         self._told = asyncio.Event()
 
     async def until_stopped(self) -> int:
-        """Returns the exit code, everything that was started gone."""
+        """Runs the plan, stops everything that was started, and returns the exit code."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
@@ -101,7 +102,7 @@ class _Run:
             code = 1
             self._log.plain(f"stopping: {_reason(serving)}")
         else:
-            self._log.plain("stopping (once more to hurry)")
+            self._log.plain("stopping (press Ctrl-C again to hurry)")
             serving.cancel()
         await asyncio.wait({serving})
         with contextlib.suppress(asyncio.CancelledError):
@@ -112,8 +113,8 @@ class _Run:
         return code
 
     async def _until_unheard(self) -> None:
-        """Returns when nobody can read our output any more: a hang-up that reached only `make`, a closed pipe."""
-        while self._log.is_heard():  # noqa: ASYNC110  nothing tells us, we have to ask
+        """Returns when the reader of the output is gone: a hang-up that reached only `make`, or a closed pipe."""
+        while self._log.is_heard():  # noqa: ASYNC110  there is no event to wait for
             await asyncio.sleep(_LISTEN_EVERY)
 
     def _on_signal(self) -> None:
@@ -123,7 +124,7 @@ class _Run:
         self._told.set()
 
     async def _serve(self) -> None:
-        """Starts everything, then watches it. Never returns; raises what ended it."""
+        """Starts the services and programs, then watches them. Does not return; raises the error that ended them."""
         plan = self._plan
         await plan.services.start()
         await _first(plan.services.supervise(), self._start())
@@ -141,7 +142,10 @@ class _Run:
             self._log.plain(line)
 
     async def _step(self, spec: Spec, take: Callable[[str], None]) -> None:
-        """Runs a program to its end: `take` gets the lines of its stdout, the log those of its stderr."""
+        """Runs a program to its end. `take` gets the lines of stdout, the log gets the lines of stderr.
+
+        Raises Failed for an exit code other than 0.
+        """
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         process = await asyncio.create_subprocess_exec(
@@ -173,7 +177,7 @@ async def _collect(pipe: int, take: Callable[[str], None]) -> None:
 
 
 async def _first(*work: Coroutine[Any, Any, None]) -> None:
-    """Returns when one of them does, raising what it raised; the others are cancelled."""
+    """Returns, or raises, as soon as the first coroutine does. Cancels the other coroutines."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -184,7 +188,7 @@ async def _first(*work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _all(*work: Coroutine[Any, Any, None]) -> None:
-    """Returns when all of them have; when one raises, the others are cancelled and gone before this does."""
+    """Returns when all coroutines have returned. If one raises, cancels the others and raises once they are gone."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         await asyncio.gather(*tasks)

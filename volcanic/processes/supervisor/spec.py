@@ -1,4 +1,4 @@
-"""What to run, as whom, and how to tell that it is ready and how to end it."""
+"""Description of a supervised program: command line, user, readiness, signals."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ _LAUNCH = str(Path(__file__).with_name("launch.py"))
 
 
 class RunAs(Protocol):
-    """A user to run as; only root can ask for one."""
+    """The user that a program runs as. Only root can choose another user."""
 
     @property
     def uid(self) -> int: ...
@@ -24,12 +24,13 @@ class RunAs(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """One program to keep running.
+    """One supervised program.
 
-    prepare     called in a thread before each start; may block, raises to refuse
-    probe       called in a thread again and again until it says True: ready. None: see ready_text
-    ready_text  the program is ready when a line of its output holds this. Both None: ready once started
-    grace       seconds between the stop signal and SIGKILL; hasty_grace once someone is in a hurry
+    prepare     called in a thread before each start; may block; an exception prevents the start
+    probe       called in a thread repeatedly until it returns True, which means ready; None: see ready_text
+    ready_text  the program is ready when a line of its output contains this text; if probe and ready_text are None,
+                the program is ready once it is started
+    grace       seconds between the stop signal and SIGKILL; hasty_grace applies after `hasten`
     """
 
     name: str
@@ -46,9 +47,9 @@ class Spec:
     ready_text: str | None = None
 
     def command(self) -> list[str]:
-        """The command line that starts the program by way of `launch`. argv[0] must be an absolute path.
+        """Returns the command line that starts the program through `launch`. argv[0] must be an absolute path.
 
-        The child lives no longer than the calling thread.
+        The child ends with the calling thread.
         """
         account = self.account
         who = (str(account.uid), str(account.gid), ",".join(map(str, account.groups))) if account else ("-", "-", "-")
@@ -64,8 +65,8 @@ class Spec:
         ]
 
     def options(self) -> dict[str, Any]:
-        """Keyword arguments for subprocess and asyncio alike.
+        """Returns keyword arguments for subprocess and asyncio alike.
 
-        A session of its own: neither Ctrl-C nor the end of the terminal reaches the child, only we do.
+        The child gets a session of its own, so that neither Ctrl-C nor the end of the terminal reaches the child.
         """
         return {"env": self.env, "cwd": self.cwd, "start_new_session": True}
