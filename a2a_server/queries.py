@@ -388,8 +388,8 @@ BYTES_RESERVE = """
 """
 BYTES_USED = "SELECT inbox_bytes FROM trust_caller WHERE id = %(caller)s"
 
-# The marks of what each caller has stored, where they are wrong. The mark of files is moved by what it was wrong, not set
-# to what was counted: files that come meanwhile are in the mark, and not in the count.
+# The marks of what each caller has stored, where they are wrong. The mark of files is moved by what it was wrong, not
+# set to what was counted: files that come meanwhile are in the mark, and not in the count.
 USAGE_COUNT = """
     WITH stored AS (SELECT caller_id, count(*) AS tasks FROM a2a_server_task GROUP BY caller_id),
     inbox AS (

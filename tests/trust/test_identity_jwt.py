@@ -53,7 +53,7 @@ async def reason(text: str, *entries: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(("key", "algorithm", "kid"), [(RSA, "RS256", "rsa"), (EC, "ES256", "ec"), (ED, "EdDSA", "ed")])
 async def test_a_good_token(key: Any, algorithm: str, kid: str) -> None:
-    """By kid, and without one where a single key fits; the name is the `name` run or the id."""
+    """By kid, and without one where a single key fits; the name is the `name` claim or the id."""
     for named in (kid, None):
         found = await verify(token(key, algorithm, kid=named, name="Travel Bot"))
         assert found is not None
@@ -79,9 +79,9 @@ async def test_claims_are_mapped_by_the_issuers_rule() -> None:
     found = await verify(token(kid="rsa", client_id="c-7", azp="Planner", scope="a2a"), rule)
     assert found is not None
     assert (found.agent_id, found.display_name, found.workspace) == ("c-7", "Planner", "main")
-    assert await reason(token(kid="rsa", client_id="c-7"), rule) == "missing-run"
-    assert await reason(token(kid="rsa", scope="a2a"), rule) == "missing-run"
-    assert await reason(token(kid="rsa", scope="a2a", client_id=7), rule) == "missing-run"
+    assert await reason(token(kid="rsa", client_id="c-7"), rule) == "missing-claim"
+    assert await reason(token(kid="rsa", scope="a2a"), rule) == "missing-claim"
+    assert await reason(token(kid="rsa", scope="a2a", client_id=7), rule) == "missing-claim"
 
 
 NOW = int(time.time())
@@ -91,17 +91,17 @@ NOW = int(time.time())
     ("claims", "why"),
     [
         ({"aud": "https://elsewhere.example"}, "wrong-audience"),
-        ({"aud": None}, "missing-run|wrong-audience"),
+        ({"aud": None}, "missing-claim|wrong-audience"),
         ({"exp": NOW - 3600}, "token-expired"),
         ({"nbf": NOW + 3600}, "token-not-yet-valid"),
         ({"iat": NOW + 3600}, "token-not-yet-valid"),
-        ({"exp": None}, "missing-run"),
-        ({"iat": None}, "missing-run"),
-        ({"sub": None}, "missing-run"),
+        ({"exp": None}, "missing-claim"),
+        ({"iat": None}, "missing-claim"),
+        ({"sub": None}, "missing-claim"),
         ({"exp": "never"}, "bad-token"),
         ({"exp": [1]}, "bad-token"),
         ({"exp": float("inf")}, "bad-token"),
-        ({"sub": ""}, "missing-run"),
+        ({"sub": ""}, "missing-claim"),
     ],
 )
 async def test_claims_that_are_not_good(claims: dict[str, Any], why: str) -> None:

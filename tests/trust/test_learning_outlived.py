@@ -1,7 +1,6 @@
 """What the owner thinks otherwise of by now: it is proposed no longer, and what was decided on more is no example."""
 
 import uuid
-from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError

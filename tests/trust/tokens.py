@@ -48,7 +48,7 @@ UNSUPPORTED = _unsupported()
 
 
 def token(key: Any = RSA, algorithm: str = "RS256", *, kid: str | None = None, **claims: Any) -> str:
-    """Returns a token that is good for ISSUER and AUDIENCE; a run given as None is left out."""
+    """Returns a token that is good for ISSUER and AUDIENCE; a claim given as None is left out."""
     now = int(time.time())
     values = {"iss": ISSUER, "aud": AUDIENCE, "sub": "agent-1", "iat": now, "exp": now + 300} | claims
     values = {name: value for name, value in values.items() if value is not None}
