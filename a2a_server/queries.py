@@ -380,32 +380,3 @@ TASKS_PAGE = f"""
 EVENTS_AFTER = """
     SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
 """
-
-# A caller's files, in bytes. One that is to be fetched counts as the most that it can be while its task is open.
-BYTES_RESERVE = """
-    UPDATE trust_caller SET inbox_bytes = inbox_bytes + %(coming)s
-    WHERE id = %(caller)s AND inbox_bytes + %(coming)s <= %(most)s
-"""
-BYTES_USED = "SELECT inbox_bytes FROM trust_caller WHERE id = %(caller)s"
-
-# The marks of what each caller has stored, where they are wrong. The mark of files is moved by what it was wrong, not
-# set to what was counted: files that come meanwhile are in the mark, and not in the count.
-USAGE_COUNT = """
-    WITH stored AS (SELECT caller_id, count(*) AS tasks FROM a2a_server_task GROUP BY caller_id),
-    inbox AS (
-        SELECT task.caller_id, sum(CASE
-                   WHEN file.size IS NOT NULL THEN file.size
-                   WHEN file.content IS NOT NULL THEN octet_length(file.content)
-                   WHEN task.state IN ('submitted', 'working', 'input_required', 'auth_required') THEN %(file_bytes)s
-                   ELSE 0 END) AS bytes
-        FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
-        GROUP BY task.caller_id)
-    UPDATE trust_caller AS caller
-    SET stored_tasks = counted.tasks,
-        inbox_bytes = greatest(caller.inbox_bytes + counted.bytes - counted.marked_bytes, 0)
-    FROM (SELECT caller.id, coalesce(stored.tasks, 0) AS tasks, coalesce(inbox.bytes, 0)::bigint AS bytes,
-                 caller.stored_tasks AS marked_tasks, caller.inbox_bytes AS marked_bytes
-          FROM trust_caller AS caller
-          LEFT JOIN stored ON stored.caller_id = caller.id LEFT JOIN inbox ON inbox.caller_id = caller.id) AS counted
-    WHERE caller.id = counted.id AND (counted.marked_tasks, counted.marked_bytes) <> (counted.tasks, counted.bytes)
-"""

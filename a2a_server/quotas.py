@@ -13,11 +13,39 @@ from django.conf import settings
 from django.db import connection
 from psycopg.types.numeric import Int8
 
-from a2a_server import queries
 from a2a_server.errors import QuotaExceeded
 from a2a_server.submission import Submission
 
 _NO_LIMIT = 2**62
+
+# A caller's files, in bytes. One that is to be fetched counts as the most that it can be while its task is open.
+_BYTES_RESERVE = """
+    UPDATE trust_caller SET inbox_bytes = inbox_bytes + %(coming)s
+    WHERE id = %(caller)s AND inbox_bytes + %(coming)s <= %(most)s
+"""
+_BYTES_USED = "SELECT inbox_bytes FROM trust_caller WHERE id = %(caller)s"
+
+# Mends the marks of what each caller has stored, where they are wrong. The mark of files is moved by its error, not set
+# to what was counted: files that come meanwhile are in the mark, and not in the count.
+_USAGE_COUNT = """
+    WITH stored AS (SELECT caller_id, count(*) AS tasks FROM a2a_server_task GROUP BY caller_id),
+    inbox AS (
+        SELECT task.caller_id, sum(CASE
+                   WHEN file.size IS NOT NULL THEN file.size
+                   WHEN file.content IS NOT NULL THEN octet_length(file.content)
+                   WHEN task.state IN ('submitted', 'working', 'input_required', 'auth_required') THEN %(file_bytes)s
+                   ELSE 0 END) AS bytes
+        FROM a2a_server_inboundfile AS file JOIN a2a_server_task AS task ON task.id = file.task_id
+        GROUP BY task.caller_id)
+    UPDATE trust_caller AS caller
+    SET stored_tasks = counted.tasks,
+        inbox_bytes = greatest(caller.inbox_bytes + counted.bytes - counted.marked_bytes, 0)
+    FROM (SELECT caller.id, coalesce(stored.tasks, 0) AS tasks, coalesce(inbox.bytes, 0)::bigint AS bytes,
+                 caller.stored_tasks AS marked_tasks, caller.inbox_bytes AS marked_bytes
+          FROM trust_caller AS caller
+          LEFT JOIN stored ON stored.caller_id = caller.id LEFT JOIN inbox ON inbox.caller_id = caller.id) AS counted
+    WHERE caller.id = counted.id AND (counted.marked_tasks, counted.marked_bytes) <> (counted.tasks, counted.bytes)
+"""
 
 
 class Used(NamedTuple):
@@ -70,10 +98,10 @@ def bytes_reserve(submission: Submission) -> None:
     most = submission.limits.max_inbox_bytes
     values = {"caller": submission.caller_id, "coming": Int8(coming), "most": Int8(most or _NO_LIMIT)}
     with connection.cursor() as cursor:
-        cursor.execute(queries.BYTES_RESERVE, values)
+        cursor.execute(_BYTES_RESERVE, values)
         if cursor.rowcount:
             return
-        cursor.execute(queries.BYTES_USED, values)
+        cursor.execute(_BYTES_USED, values)
         row = cursor.fetchone()
     used = row[0] if row else 0
     text = f"Files of {used} bytes are stored, and with these it would be over {most}."
@@ -84,5 +112,5 @@ def usage_count() -> int:
     """Counts anew what each caller has stored, tasks and bytes of files, and marks it on the caller. Returns how many
     marks were wrong. Run by beat each minute, and after pruning."""
     with connection.cursor() as cursor:
-        cursor.execute(queries.USAGE_COUNT, {"file_bytes": Int8(settings.MAX_FILE_BYTES)})
+        cursor.execute(_USAGE_COUNT, {"file_bytes": Int8(settings.MAX_FILE_BYTES)})
         return int(cursor.rowcount)

@@ -2,12 +2,15 @@
 
 import functools
 import threading
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from asgiref.sync import SyncToAsync
+from blockbuster import BlockBuster, BlockingError
 from django.conf import settings as django_settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
@@ -18,6 +21,7 @@ from psycopg.errors import DeadlockDetected
 from pytest_django.fixtures import Settings
 
 from tests.product import Api, Product
+from tests.waiting import PATIENCE
 from trust.models import CHAT, Caller, Level
 from trust.services import builtin_skills_ensure, caller_create
 from volcanic.aio import db
@@ -28,10 +32,49 @@ FLUSHES = 5
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 """Tables that migrations fill and no test writes to."""
 
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no failure
+hypothesis.settings.load_profile("any machine")
+
+# What blocks is the product's affair where its code is on the stack. Tests may read a file while their loop stands.
+_guard = BlockBuster(["volcanic", "trust", "a2a_server", "a2a_client"])
+for where, names in (
+    ("logging/__init__.py", {"emit", "flush"}),  # lines go to a pipe or a terminal; here pytest has them in a file
+    ("volcanic/asgi.py", {"<module>"}),  # the start of a web process, before it serves
+    (
+        "volcanic/processes/embedded/instance.py",
+        {"__init__", "start"},
+    ),  # the start of what runs nothing else in its loop yet
+    ("volcanic/toolbox/processes.py", {"_crowded"}),  # /proc is no disk, and a fork bomb waits for no thread
+    ("volcanic/outbound/client.py", {"download", "_whole_or_nothing"}),  # into the page cache: quicker than a thread
+):
+    for blocking in _guard.functions.values():
+        blocking.can_block_in(where, names)
+
 
 @pytest.fixture(autouse=True)
 def _workspaces_in_tmp(tmp_path: Path, settings: Settings) -> None:
     settings.WORKSPACES_DIR = str(tmp_path / "workspaces")
+
+
+@pytest.fixture(autouse=True)
+def blocked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Where the product's code blocks an event loop, the test's own or the one that this process has in a thread, it
+    gets a BlockingError. The test fails, whatever becomes of that: this holds the places."""
+    noted: list[str] = []
+    if "page" in request.fixturenames:  # Playwright has a loop running in this thread, under all that the test does
+        yield noted
+        return
+
+    class Noted(BlockingError):
+        def __init__(self, func: str) -> None:
+            super().__init__(func)
+            noted.append(f"{self}\n{''.join(traceback.format_stack(limit=25)[:-1])}")
+
+    monkeypatch.setattr("blockbuster.blockbuster.BlockingError", Noted)
+    _guard.activate()
+    yield noted
+    _guard.deactivate()
+    assert not noted, "\n".join(noted)
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +84,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     barrier = threading.Barrier(django_settings.DB_THREADS)
 
     def close() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         connection.close()
 
     futures = [db._executor().submit(close) for _ in range(django_settings.DB_THREADS)]

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 from django.db import connection
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
-START_SECONDS = 60
 _reserved: list[socket.socket] = []
 
 
@@ -83,13 +82,16 @@ class Product:
     def _spawn(self, name: str, module: str, *arguments: str) -> None:
         with open(self.folder / f"{name}.log", "ab") as log:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments], env=self.environment, stdout=log, stderr=log
+                [sys.executable, "-m", module, *arguments],
+                env={**self.environment, "PGAPPNAME": self._mark(name)},
+                stdout=log,
+                stderr=log,
             )
 
     def _wait_for(self, name: str, ready: Callable[[], bool]) -> None:
         """Returns when a process is ready. Fails with what it logged: at once when it has ended."""
         try:
-            wait_for(lambda: ready() or not self.runs(name), START_SECONDS)
+            wait_for(lambda: ready() or not self.runs(name), PATIENCE)
             assert self.runs(name), f"the {name} process ended"
         except AssertionError as error:
             error.add_note(self.log(name))
@@ -109,7 +111,7 @@ class Product:
         """Sends a signal to a process; waits for its end after SIGKILL."""
         self._processes[name].send_signal(number)
         if number is signal.SIGKILL:
-            self._processes[name].wait(10)
+            self._processes[name].wait(PATIENCE)
 
     def runs(self, name: str) -> bool:
         """Tells whether a process is there."""
@@ -120,6 +122,20 @@ class Product:
         for name, process in list(self._processes.items()):
             if process.poll() is not None:
                 (self.start_web if name == "web" else self.start_worker)()
+
+    def lets_go_of(self, task_id: str) -> None:
+        """Returns when the worker has given up a run that is not its own any more: it writes nothing after that."""
+        ends = (f"{task_id} stopped: no longer its own", f"{task_id} ended too late")
+        wait_for(lambda: any(end in self.log("worker") for end in ends))
+
+    def connections(self, name: str) -> int:
+        """Returns how many connections to the database a process holds."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [self._mark(name)])
+            return int(cursor.fetchone()[0])
+
+    def _mark(self, name: str) -> str:
+        return f"{self.port} {name}"
 
     def sweep(self) -> None:
         """Has the worker do what beat asks it for every two seconds."""
@@ -132,12 +148,12 @@ class Product:
         with ExitStack() as ends:
             for process in self._processes.values():
                 process.kill()
-                ends.callback(process.wait, 10)
+                ends.callback(process.wait, PATIENCE)
 
     @contextmanager
     def api(self, key: str) -> Iterator["Api"]:
         """Returns a client for a caller's key."""
-        with httpx.Client(base_url=self.url, headers={"X-API-Key": key}, timeout=30) as http:
+        with httpx.Client(base_url=self.url, headers={"X-API-Key": key}, timeout=PATIENCE) as http:
             yield Api(http)
 
 
@@ -183,7 +199,7 @@ class Api:
         task: dict[str, Any] = self.result("GetTask", {"id": task_id, **params})
         return task
 
-    def wait(self, task_id: str, state: str, seconds: float = 30) -> dict[str, Any]:
+    def wait(self, task_id: str, state: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """Returns a task as soon as it is in `state`, given without its prefix."""
         return wait_for(
             lambda: (task := self.get(task_id))["status"]["state"] == f"TASK_STATE_{state}" and task, seconds

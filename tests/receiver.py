@@ -32,7 +32,8 @@ def accept(_request: Received, _number: int) -> int:
 
 
 class Receiver:
-    """Answers each request with the status that `answer(request, number)` gives; None hangs until the end.
+    """Answers each request with the status that `answer(request, number)` gives; None hangs until the end, and a
+    redirect leads to its own /elsewhere.
 
     `received` has every request, `accepted` those that were answered with a 2xx.
     """
@@ -65,9 +66,11 @@ class Receiver:
             if status is not None and 200 <= status < 300:
                 self.accepted.append(request)
         if status is None:
-            self._over.wait(60)
+            self._over.wait()
             return
         handler.send_response(status)
+        if 300 <= status < 400:
+            handler.send_header("location", f"{self.url}/elsewhere")
         handler.send_header("content-length", "0")
         handler.end_headers()
 

@@ -9,6 +9,7 @@ from a2a.types import a2a_pb2
 from google.protobuf.json_format import ParseDict
 
 from tests.product import Product
+from tests.waiting import PATIENCE
 
 INTERFACES = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
 
@@ -18,7 +19,7 @@ async def sdk_client(
     product: Product, key: str, binding: str, version: str, *, streaming: bool
 ) -> AsyncIterator[Client]:
     """The official SDK's client, for a caller's key; it speaks only the given interface of our own card."""
-    async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=30) as http:
+    async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=PATIENCE) as http:
         card = a2a_pb2.AgentCard()
         ParseDict(
             (await http.get(f"{product.url}/.well-known/agent-card.json")).json(), card, ignore_unknown_fields=True

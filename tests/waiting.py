@@ -6,8 +6,12 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 240.0
+"""Seconds that tests wait for what has to come. Only ever over when something is wrong, so that a slow machine may
+take its time; where a test is about the product's own time limit, it says another number."""
 
-def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = 30.0) -> T:
+
+def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = PATIENCE) -> T:
     """Asks again and again until the predicate is true, and returns what it said. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (said := predicate()):

@@ -3,7 +3,7 @@ from django.db.models.signals import post_migrate
 
 
 class TrustConfig(AppConfig):
-    """Who a caller is and what it may do."""
+    """Django's configuration of the app: its checks, receivers, built-in skills and tools."""
 
     name = "trust"
     verbose_name = "Trust"

@@ -1,4 +1,4 @@
-"""Writes the audit. Called inside the transaction of what it tells of: both happen, or neither."""
+"""The writer of the audit: adds a line inside the transaction of the change, so that both happen or neither."""
 
 from trust.models import AuditEntry, Caller
 from volcanic import acting
@@ -8,9 +8,10 @@ from volcanic.text import clean_text
 def audit(
     action: str, *, caller: Caller | None = None, workspace_id: int | None = None, subject: str = "", reason: str = ""
 ) -> None:
-    """Adds a line: the present actor did `action` (namespaced: `key.created`) to `caller`, or in the workspace.
+    """Adds a line to the audit: the current actor did `action` to `caller`, or in the workspace.
 
-    `subject` says what exactly it was done to, never a secret; `reason` is in people's words.
+    `action` is namespaced, such as `key.created`. `subject` names the object of the action. It never holds a secret,
+    and is cut to 200 characters. `reason` is in people's words.
     """
     actor = acting.current()
     AuditEntry.objects.create(

@@ -1,4 +1,4 @@
-"""System checks of who is let in, and of what may answer."""
+"""System checks of the settings IDENTITY_VERIFIERS and SKILL_HANDLERS."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from trust import handlers
 
 @register()
 def verifiers_can_be_made(**_kwargs: Any) -> list[CheckMessage]:
-    """trust.E001: every verifier of IDENTITY_VERIFIERS is there, has what it needs, and may be used here."""
+    """trust.E001: every verifier of IDENTITY_VERIFIERS can be imported, is configured, and is allowed here."""
     errors: list[CheckMessage] = []
     if not settings.IDENTITY_VERIFIERS:
         errors.append(Error("IDENTITY_VERIFIERS is empty: nobody could call.", id="trust.E001"))
@@ -32,7 +32,7 @@ def verifiers_can_be_made(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def handlers_can_be_called(**_kwargs: Any) -> list[CheckMessage]:
-    """trust.E002: every handler of SKILL_HANDLERS is there and is an async function of a turn and a sink."""
+    """trust.E002: every handler of SKILL_HANDLERS can be imported and is an async function of a turn and a sink."""
     errors: list[CheckMessage] = []
     for path in settings.SKILL_HANDLERS:
         try:

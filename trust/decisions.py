@@ -1,4 +1,4 @@
-"""The owner's decision about a review: taken once, bound to what was shown, all of it or nothing."""
+"""The owner's decision on a review: taken once, bound to the content shown, done completely or not at all."""
 
 from functools import partial
 from typing import Any
@@ -36,18 +36,21 @@ _STATES = {
     Decision.ASK: State.ASKED,
     Decision.DECLINE: State.DECLINED,
 }
-# What a review can be decided; the others are said of what was done.
+# The decisions that a review can get. The others are about requests that were done without the owner.
 DECISIONS = tuple(_STATES)
 _NEEDS_TEXT = {Decision.REPLY: "Write the reply.", Decision.ASK: "Write the question."}
 MAX_TEXT = 20_000
 
 
 def review_decide(*, review_id: int, decision: Decision, digest: str, text: str = "") -> Review:
-    """Takes the owner's decision, all or nothing: the task goes on, is answered or ends in the same transaction.
+    """Takes the owner's decision. The task goes on, is answered or ends in the same transaction.
 
-    `digest` names what was shown; `text` is the owner's instruction, reply, question or reason. Of decisions that
-    race one is taken. Raises ValidationError for a text that is missing or too long, ReviewDecidedError,
-    ReviewChangedError, ReviewVoidError.
+    `digest` names the content that was shown. `text` is the owner's instruction, reply, question or reason. If several
+    decisions race, one of them is taken. Returns the review as decided.
+
+    Raises ValidationError if the text is missing or too long, ReviewDecidedError if the review was decided before or
+    its time has passed, ReviewChangedError if the content has changed since it was shown, and ReviewVoidError if the
+    review is void.
     """
     text = clean_text(text).strip()
     if not text and decision in _NEEDS_TEXT:
@@ -92,7 +95,7 @@ def _decide(review_id: int, decision: Decision, digest: str, text: str) -> Revie
 
 
 def _take(review_id: int, state: State, digest: str, text: str) -> Review:
-    """Moves a pending review to `state`; the row stays locked. Raises ReviewError when it is not to be had."""
+    """Moves a pending review to `state` and keeps its row locked. Raises ReviewError if it can't be decided."""
     now = timezone.now()
     actor = acting.current().name
     changes: dict[str, Any] = {"state": state, "decision_text": text, "decided_by": actor, "decided_at": now}
@@ -104,16 +107,15 @@ def _take(review_id: int, state: State, digest: str, text: str) -> Review:
         review.thread = [*review.thread, thread_entry(OWNER, text, at=now)]
         Review.objects.filter(pk=review_id).update(thread=review.thread)
     if state == State.APPROVED and review.level != review.caller.level:
-        # It was approved for the level that the caller has now: a lower one later on is another matter.
+        # The approval holds for the caller's level of now. If the level is lowered later, the owner is asked again.
         review.level = review.caller.level
         Review.objects.filter(pk=review_id).update(level=review.level)
     return review
 
 
 def _grant(review: Review) -> None:
-    """Has such requests done from now on: the draft that was shown becomes a skill, or else what was asked for is
-    granted."""
-    from trust.learning.services import draft_approve  # it makes use of this package
+    """Grants such requests from now on: a draft that was shown becomes a skill, else the requested skill is granted."""
+    from trust.learning.services import draft_approve  # trust.learning imports trust.services
 
     if review.draft is None:
         grant_add(caller=review.caller, slug=review.skill, level=Level.ACT)
@@ -126,7 +128,7 @@ def _grant(review: Review) -> None:
 
 
 def _bind(review: Review) -> None:
-    """Binds what runs now to what was decided: from here on the draft may change."""
+    """Binds the run to the decision without its draft, so that the draft may change from now on."""
     review.digest = review_digest(review, None)
     Review.objects.filter(pk=review.pk).update(skill=review.skill, digest=review.digest)
 
@@ -152,7 +154,7 @@ def _refusal(review_id: int, digest: str) -> ReviewError:
 
 
 def _shut_out(review: Review) -> str:
-    """Returns why nothing of a request may run, whatever the owner decides; "" if it may."""
+    """Returns why the request may not run, even if the owner approves it; "" if it may."""
     if not review.caller.enabled:
         return "The caller was disabled."
     if CallerKey.objects.filter(pk__in=review.keys, revoked_at__isnull=False).exists():
@@ -161,7 +163,7 @@ def _shut_out(review: Review) -> str:
 
 
 def _not_granted(review: Review) -> str:
-    """Returns why approving a request for a skill would have nothing done, "" if it would."""
+    """Returns why nothing would run after an approval, for a skill not granted or disabled; "" if it would run."""
     if review.skill == CHAT:
         return ""
     grants = Grant.objects.filter(caller=review.caller, skill__slug=review.skill)
@@ -179,7 +181,7 @@ def _observe(review: Review, decision: Decision, text: str) -> None:
         review=review,
         task=review.task,
         skill=review.skill,
-        # All that it was about: what the caller said since would be done with the rest.
+        # With the caller's later messages, since an approval covers them too.
         request="\n\n".join([review.request, *(line["text"] for line in review.thread if line["from"] == CALLER)]),
         has_more=len(review.messages) != 1 or bool(review.files or review.messages[0].get("referenceTaskIds")),
         decision=decision,

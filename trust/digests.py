@@ -1,4 +1,4 @@
-"""What a decision of the owner is bound to."""
+"""Digests of requests: one binds the owner's decision to the content shown, one finds the same request again."""
 
 import hashlib
 import json
@@ -18,9 +18,12 @@ def run_digest(
     references: Sequence[str] = (),
     draft: SkillDraft | None = None,
 ) -> str:
-    """Returns the digest of exactly what would run: whose messages, all of them in order, files by their own digests,
-    what is told of the tasks that they refer to, with which skill's words, instructions and tools or handler (None
-    stands for plain chat), and the draft that is shown with it, as it is."""
+    """Returns the SHA-256 digest, in hex, of exactly what would run.
+
+    It covers the caller, the task, all messages in order (files by their own digests), and `references`, a line about
+    each task that the messages refer to. It covers the skill's words, instructions, tools and handler; None stands for
+    plain chat. It also covers the version of the `draft` that is shown with the request.
+    """
     facts = None
     if skill is not None and skill.slug != CHAT:
         tools = None if skill.tools is None else sorted(skill.tools)
@@ -31,7 +34,7 @@ def run_digest(
 
 
 def digest_of(review: Review, skill: Skill | None, draft: SkillDraft | None = None) -> str:
-    """Returns the digest of what would run of a review with this skill, as it is now, shown with `draft`."""
+    """Returns the digest of what would run now for a review with this skill, shown with `draft`."""
     return run_digest(
         caller_id=review.caller_id,
         task=review.task,
@@ -43,8 +46,10 @@ def digest_of(review: Review, skill: Skill | None, draft: SkillDraft | None = No
 
 
 def request_digest(message: Mapping[str, Any], metadata: Mapping[str, Any] | None, context_id: str) -> str:
-    """Returns the digest of what a message asks for in the context that the caller named ("" for none), whatever the
-    message's id: sent again it is the same."""
+    """Returns the digest of a message's content in the context that the caller named ("" for none).
+
+    The message's id has no part in it: the same content sent again has the same digest.
+    """
     asked = [message.get("parts"), message.get("metadata"), message.get("referenceTaskIds") or []]
     return _digest([*asked, dict(metadata or {}), context_id])
 

@@ -1,4 +1,4 @@
-"""Why a decision about a review was not taken. Each message is for the owner, who has to look again."""
+"""Errors of decisions on reviews and drafts. Each message is for the owner, who has to look again."""
 
 
 class ReviewError(Exception):
@@ -6,20 +6,20 @@ class ReviewError(Exception):
 
 
 class ReviewDecidedError(ReviewError):
-    """Somebody was first, or time was."""
+    """The review was decided before, or its time has passed."""
 
 
 class ReviewChangedError(ReviewError):
-    """What would run is no longer what was shown."""
+    """The content that would run has changed since it was shown."""
 
 
 class ReviewVoidError(ReviewError):
-    """There is nothing left to decide: the caller took it back, or was shut out."""
+    """The review is void: the caller canceled its request, or is no longer let in."""
 
 
 class DraftDecidedError(Exception):
-    """A draft is not what was shown any more, or decided."""
+    """The draft has changed since it was shown, or was decided before."""
 
 
 class TaskOvertakenError(Exception):
-    """Raised by whoever receives `review_decided`: the task waits no longer, so the decision must not stand."""
+    """Raised by a receiver of `review_decided`: the task no longer waits, so the decision must not stand."""

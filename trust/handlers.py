@@ -1,4 +1,4 @@
-"""Python functions that answer requests for a skill in the assistant's place: those that SKILL_HANDLERS lists."""
+"""Skill handlers: the Python functions in SKILL_HANDLERS that answer requests in place of the assistant."""
 
 import inspect
 from functools import cache
@@ -12,18 +12,21 @@ from volcanic.runtime.base import Outcome, Sink, Turn
 
 
 class SkillHandler(Protocol):
-    """Answers requests for a skill. Called on the worker's one event loop, under the contract of `Runner.run`."""
+    """Answers requests for a skill.
+
+    The worker calls it on its one event loop, under the contract of `Runner.run`.
+    """
 
     async def __call__(self, turn: Turn, sink: Sink) -> Outcome:
-        """Works on `turn` to its end and returns how it ended. Raises TurnFailedError for what the caller may know."""
+        """Works on `turn` and returns its outcome. Raises TurnFailedError with a reason that the caller may know."""
         ...
 
 
 def handler(path: str) -> SkillHandler:
-    """Returns what a dotted path of SKILL_HANDLERS names. Loaded once for each process.
+    """Returns the handler at a dotted path of SKILL_HANDLERS. A process loads each handler once.
 
-    Raises LookupError for a path that is not in the list, without looking at it; ImproperlyConfigured for one that is
-    and can't be used.
+    Raises LookupError for a path that is not in the list, without importing it. Raises ImproperlyConfigured for a
+    listed path that can't be used.
     """
     if path not in settings.SKILL_HANDLERS:
         raise LookupError(f"{path} is not in SKILL_HANDLERS")
@@ -32,7 +35,7 @@ def handler(path: str) -> SkillHandler:
 
 @cache
 def load(path: str) -> SkillHandler:
-    """Imports a handler. Raises ImproperlyConfigured where there is none; what its module raises comes through."""
+    """Imports a handler. Raises ImproperlyConfigured if it can't be used; other errors of its module pass through."""
     try:
         found = import_string(path)
     except ImportError as error:

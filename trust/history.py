@@ -24,14 +24,14 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the trust history: what was done, in words, and its audit entry."""
+    """One line of the trust history: the change in words, and its audit entry."""
 
     what: str
     entry: AuditEntry
 
 
 def trust_history_of(caller: Caller) -> list[Step]:
-    """Returns the changes of a caller's level, grants and drafts, oldest first: the latest MOST of them."""
+    """Returns the latest MOST changes of a caller's level, grants and drafts, the oldest first."""
     history = Q(action="caller.level") | Q(action__startswith="grant.") | Q(action__startswith="draft.")
     rows = AuditEntry.objects.filter(history, caller_id=caller.pk).order_by("-id")[:MOST]
     return [Step(_WORDS.get(entry.action, entry.action), entry) for entry in reversed(rows)]

@@ -1,4 +1,4 @@
-"""Callers' keys: how one is made, digested and hinted at."""
+"""Callers' keys: generation, digest and hint."""
 
 import hashlib
 import secrets
@@ -14,11 +14,11 @@ def key_generate() -> str:
 def key_digest(key: str) -> str:
     """Returns the digest by which a key is stored and found.
 
-    A plain SHA-256 is enough for keys that are random and long, which all of ours are: there is no dictionary to try.
+    A plain SHA-256 is enough, because all our keys are random and long: no dictionary helps to guess one.
     """
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def key_hint(key: str) -> str:
-    """Returns the last four characters of a key of 12 characters or more, else nothing."""
+    """Returns the last four characters of a key of 12 characters or more, else ""."""
     return key[-4:] if len(key) >= 12 else ""

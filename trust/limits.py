@@ -1,4 +1,4 @@
-"""How much a caller may ask for: the settings' numbers, and in their place those that the owner set for it."""
+"""The limits of a caller: the numbers of the settings, unless the owner set others for the caller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from django.conf import settings
 
-# Column of a caller → the setting that counts where the column is empty. 0 is no limit, in both.
+# Maps a caller's column to the setting that counts if the column is empty. In both, 0 means no limit.
 DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
         "requests_per_minute": "REQUESTS_PER_MINUTE",
@@ -21,7 +21,7 @@ COLUMNS: tuple[str, ...] = tuple(DEFAULTS)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one caller. 0 is none."""
+    """The limits of one caller. 0 means no limit."""
 
     requests_per_minute: int
     max_running_tasks: int
@@ -31,7 +31,7 @@ class Limits:
 
     @classmethod
     def of(cls, overrides: Sequence[int | None] = ()) -> "Limits":
-        """Returns the limits of a caller with these values in its columns, in the order of COLUMNS."""
+        """Returns the limits for `overrides`, a caller's columns in the order of COLUMNS; None takes the setting."""
         values = [*overrides, *([None] * (len(COLUMNS) - len(overrides)))]
         return cls(
             *(

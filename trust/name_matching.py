@@ -1,4 +1,7 @@
-"""Which skill a request means by the name it gives. A wrong skill is far worse than none, so in doubt it is none."""
+"""Matching of skill names: finds the skill that a request names by id, by alias or with one misspelling.
+
+A wrong skill is far worse than no skill, so a doubtful name matches no skill.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,34 +12,36 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import OSA
 
 LONGEST_NAME = 100
-# By how much a misspelt name must be more like its skill than like any other, of 1.
+# A misspelt name must be nearer to its skill than to every other skill by this much, on a scale of 0 to 1.
 _GAP = 0.15
-# Two neighbours swapped, or a letter doubled or not doubled: hardly ever another word, in words of this many letters.
+# Two swapped neighbours, or a letter doubled or not doubled, count as a slip in words of at least this many letters.
+# In such words the result is hardly ever another word.
 _SLIP_LETTERS = 7
-# A letter missing or too many ("contact" and "contract", "sending" and "spending"): only in long words. A wrong letter
-# is never taken for a slip: "charge" and "change", "attaching" and "attacking", "relocation" and "revocation".
+# A missing or extra letter counts as a slip only in words of at least this many letters: "contact" and "contract",
+# "sending" and "spending" are different words. A wrong letter never counts as a slip: "charge" and "change",
+# "attaching" and "attacking", "relocation" and "revocation".
 _LONG_WORD_LETTERS = 11
-# Two words written as one, or one as two, where there are this many letters.
+# Two words written as one, or one word written as two, match if they have at least this many letters.
 _JOINED_LETTERS = 6
 _MOST_NEAR, _NEAR_SCORE = 3, 70
 
 _SEPARATORS = re.compile(r"[ _-]+")
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-# Not between digits: 1-2 is not 12.
+# A hyphen between digits counts: 1-2 is not 12.
 _REDUNDANT_HYPHEN = re.compile(r"(?<![0-9])-|-(?![0-9])")
 _DOUBLED = re.compile(r"(.)\1")
 
 
 class SkillLike(Protocol):
-    """What is looked at of a skill."""
+    """The attributes of a skill that matching reads."""
 
     @property
     def slug(self) -> str:
-        """Its id."""
+        """The skill's id."""
 
     @property
     def aliases(self) -> Any:
-        """Other ids of it, a list."""
+        """The skill's other ids, a list."""
 
 
 S = TypeVar("S", bound=SkillLike)
@@ -44,18 +49,18 @@ S = TypeVar("S", bound=SkillLike)
 
 @dataclass(frozen=True, slots=True)
 class Match(Generic[S]):
-    """The skill that a name means; or None, and the ids of those that may have been meant, the nearest first."""
+    """The skill that a name means, or None with the ids of skills that may have been meant, the nearest first."""
 
     skill: S | None
     near: tuple[str, ...] = ()
-    # The name is that of several skills.
+    # True if several skills have this name.
     ambiguous: bool = False
 
 
 def normalised(name: str) -> str:
-    """Returns a name in small letters with one hyphen wherever words are kept apart; "" for what is no name.
+    """Returns a name in small letters with one hyphen between words; "" for a text that is not a name.
 
-    Letters are those of ASCII: others that look alike are others.
+    Only ASCII letters make a name: letters of other scripts that look alike are different letters.
     """
     if len(name) > LONGEST_NAME or not name.isascii():
         return ""
@@ -64,11 +69,12 @@ def normalised(name: str) -> str:
 
 
 def skill_match(name: object, skills: Sequence[S]) -> Match[S]:
-    """Returns which of `skills` is meant by `name`, which a caller wrote: anything at all.
+    """Returns the match of `name` among `skills`. A caller wrote `name`, so it may be any value.
 
-    By id, else by alias, else by either with its words written together, else by either misspelt once where that makes
-    no other word and no other skill is nearly as like. What fits two skills in one of these ways is neither. `skills`
-    are all that there are, not only those granted: a misspelt name must not fall on the next best.
+    The name is compared with ids, then with aliases, then with both after their words are joined. Last it is compared
+    with both as a misspelling: one slip that makes no other word, with no other skill nearly as near. A name that fits
+    two skills in one of these ways matches neither of them. `skills` must be all skills of the workspace, granted or
+    not: otherwise a misspelt name could match the next best skill.
     """
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return Match(None)
@@ -103,7 +109,7 @@ def _joined(plain: str) -> str:
 
 
 def _misspelt(plain: str, skills: Sequence[S]) -> S | None:
-    """Returns the one skill that `plain` can only be a slip of the pen for, if there is one."""
+    """Returns the one skill whose name `plain` misspells, None if no skill or several skills fit."""
     slips = [skill for skill in skills if any(_is_slip(plain, name) for name in _names(skill))]
     if len(slips) != 1:
         return None
@@ -116,7 +122,7 @@ def _likeness(plain: str, skill: SkillLike) -> float:
 
 
 def _is_slip(plain: str, name: str) -> bool:
-    """Tells whether two names have the same words in the same order, but for one word with one slip in it."""
+    """Tells whether two names have the same words in the same order, except for one slip in one word."""
     pairs = list(zip(plain.split("-"), name.split("-"), strict=False))
     if plain.count("-") != name.count("-"):
         return False
@@ -137,7 +143,7 @@ def _is_slip_in_word(one: str, other: str) -> bool:
 
 
 def _near(name: str, skills: Sequence[SkillLike]) -> tuple[str, ...]:
-    """Returns the ids of the few that `name` is somewhat like, to tell them to whoever asked."""
+    """Returns the ids of at most _MOST_NEAR skills that `name` resembles, as suggestions for the caller."""
     words = _SEPARATORS.sub(" ", name.lower()).strip()
     scores: dict[str, float] = {}
     for skill in skills if words else ():

@@ -1,4 +1,4 @@
-"""Which skill a request asks for."""
+"""The skill that a request names: found by its id, by an alias or by a near spelling."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,17 +10,18 @@ from trust.selectors import skills_of_workspace
 
 @dataclass(frozen=True, slots=True)
 class UnknownSkill:
-    """No skill goes by that name, or more than one does."""
+    """A name that belongs to no skill, or to more than one."""
 
     name: str
-    # Ids that come near, of those that the caller may know of.
+    # Ids of similar skills that the caller may know of.
     near: tuple[str, ...] = ()
 
 
 def named_skill(name: object, *, workspace_id: int, grants: Collection[str]) -> Skill | UnknownSkill:
-    """Returns the enabled skill that a request's metadata names: by id, alias, or near enough to be meant.
+    """Returns the enabled skill that a request's metadata names by id, alias or a near spelling; else an UnknownSkill.
 
-    What comes near is only told of skills that are on the public card or granted to the caller. One statement.
+    An UnknownSkill suggests only skills that are built in, on the public card or granted to the caller, so that it
+    tells nothing of the others. Runs one SQL statement.
     """
     if not isinstance(name, str):
         return UnknownSkill(str(name)[:100])

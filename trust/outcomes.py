@@ -1,4 +1,4 @@
-"""What came of the owner's decisions, in a sentence: for the admin and the shell."""
+"""The results of the owner's decisions in sentences, for the admin and the shell."""
 
 from trust.models import Observation, Review
 
@@ -6,7 +6,7 @@ Decision = Observation.Decision
 
 
 def outcome(review: Review, decision: Decision) -> str:
-    """Returns a sentence about what came of a decision that was taken."""
+    """Returns a sentence about the result of a decision that was taken on `review`."""
     caller = review.caller.name
     return {
         Decision.APPROVE: "Approved: it is being done.",

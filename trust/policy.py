@@ -1,15 +1,19 @@
-"""What a caller's request leads to: one pure function, and the whole table in one test.
+"""Policy: one pure function from level, grants, skill and hops to a mode and its reason.
+
+One test holds the whole table:
 
     request                                  Observe, Learn     Propose                     Act
     notify-user                              built in           built in                    built in
     a skill that is granted                  review             review, offers a grant      done, reported
-    a named skill that is not                rejected           rejected                    rejected
+    a named skill that is not granted        rejected           rejected                    rejected
     a plain request (`chat`), not granted    triage             triage, offers a draft      triage
     a plain request, granted                 triage             triage                      done, reported
-    either of them, held                     review, triage     the same                    review, triage
+    a granted skill, held                    review             review, offers a grant      review
+    a plain request, held                    triage             triage, offers a draft      triage
 
-Triage ends in a review too. A grant can carry a level of its own, which counts for its skill in place of the caller's.
-Held is a request that the owner has before them already, and what a learned skill's examples do not bind.
+Triage ends in a review, too. A grant can carry a level of its own. For its skill this level counts in place of the
+caller's level. A request is held if the owner has it before them already, or if a learned skill is asked for and its
+examples do not cover the request. A draft is offered only where plain requests are not granted.
 """
 
 from collections.abc import Mapping
@@ -20,30 +24,30 @@ from trust.models import CHAT, NOTIFY_USER, Level, Skill
 
 
 class Mode(StrEnum):
-    """What happens with a request."""
+    """The handling of a request."""
 
-    # A built-in skill answers: no model.
+    # A built-in skill answers without a model.
     BUILT_IN = "built_in"
-    # The assistant does it, with the skill's tools; or the skill's handler.
+    # The assistant does the request with the skill's tools, or the skill's handler answers it.
     FULL_TURN = "full_turn"
-    # The assistant reads it, with tools that only read, and puts it before the owner.
+    # The assistant reads the request with tools that only read, and puts it before the owner.
     TRIAGE = "triage"
-    # It is put before the owner as it is.
+    # The request is put before the owner as it came.
     REVIEW = "review"
     REJECT = "reject"
 
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """The mode, and the reason in words that the caller's model can use."""
+    """The mode, and its reason in words that the caller's model can use."""
 
     mode: Mode
     reason: str = ""
     # The owner is asked whether to handle such requests from now on.
     offers_grant: bool = False
-    # The owner is shown the draft of a skill that would cover it, and asked the same.
+    # The owner is shown the draft of a skill that covers the request, and asked the same.
     offers_draft: bool = False
-    # The owner is told afterwards what was done.
+    # The owner gets a report afterwards.
     reported: bool = False
 
 
@@ -59,12 +63,12 @@ def decide(
     held: bool = False,
     has_draft: bool = False,
 ) -> Handling:
-    """Returns what a request for `skill` by a caller at `level` leads to.
+    """Returns the mode and reason for a request for `skill` by a caller at `level`.
 
-    `grants` holds the granted skills, each with the level that counts for it where it is not the caller's. `kind` is
-    None for a skill that there is not. `approved`: the owner has seen exactly this request and approved it, so that
-    what would be put before them is done. `held`: without that, it is put before them whatever is granted.
-    `has_draft`: there is a draft of a skill that would cover it.
+    `grants` maps each granted skill to its own level, or to None if the caller's level counts. `kind` is None for an
+    unknown skill. `approved`: the owner has seen exactly this request and approved it, so it is done. `held`: unless
+    it is approved, the request goes to the owner even if the skill is granted. `has_draft`: a draft of a skill covers
+    the request. A request with more than `max_hops` hops is rejected.
     """
     if hops > max_hops:
         return Handling(Mode.REJECT, too_many_hops(hops, max_hops))
@@ -83,7 +87,7 @@ def decide(
 
 
 def too_many_hops(hops: int, most: int) -> str:
-    """Returns why a request that was passed on so many times is not done, for the caller's model."""
+    """Returns the reason for rejecting a request with too many hops, in words for the caller's model."""
     return f"Too many hops: the request was passed on {hops} times, and {most} are allowed."
 
 

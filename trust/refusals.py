@@ -1,4 +1,4 @@
-"""The audit of calls that were refused for want of an identity: what, from where, how often. Never the credential."""
+"""The audit of calls refused without a valid identity: source, reason, path and count, never the credential."""
 
 import asyncio
 import logging
@@ -12,11 +12,11 @@ logger = logging.getLogger(__name__)
 
 Refusal = tuple[str, str, str]  # source, reason, path
 
-# However many calls are refused: so many writes a second at most, of so many rows each, and so many rows in the table.
+# Bounds that hold for any number of refused calls: seconds between two writes, rows in a write, rows in the table.
 WRITE_SECONDS = 1.0
 MOST_PENDING = 200
 MOST_ROWS = 5000
-# Stands for whatever there was no more room for.
+# Counts the calls that exceed MOST_PENDING.
 OTHERS: Refusal = ("others", "various", "")
 
 _UPSERT = """
@@ -37,8 +37,8 @@ _TRIM = """
 
 
 def refused_calls_record(refusals: Mapping[Refusal, int]) -> None:
-    """Adds counts to the audit: one upsert for all, and if rows came with it, the oldest over MOST_ROWS go."""
-    # In order: two processes that write the same rows wait for each other instead of locking each other out.
+    """Adds counts to the table in one upsert. If rows were added, deletes the oldest rows beyond MOST_ROWS."""
+    # Sorted, so that two processes that write the same rows wait for each other and do not deadlock.
     rows = sorted(refusals.items())
     with connection.cursor() as cursor:
         columns = [[key[index] for key, _ in rows] for index in range(3)]
@@ -48,20 +48,20 @@ def refused_calls_record(refusals: Mapping[Refusal, int]) -> None:
 
 
 def collapsed_path(path: str) -> str:
-    """Returns an endpoint's path without a task's id and what follows it, which a caller chooses."""
+    """Returns an endpoint's path without a task's id and the rest behind the id, since a caller chooses them."""
     head, tasks, _ = path.partition("/tasks/")
     return f"{head[:80]}/tasks/…" if tasks else path[:90]
 
 
 class RefusalLog:
-    """Collects refusals in this process and writes them down, behind the calls' backs."""
+    """Collects refused calls in this process and writes them to the database in the background."""
 
     def __init__(self) -> None:
         self._pending: dict[Refusal, int] = {}
         self._writing: asyncio.Task[None] | None = None
 
     def note(self, source: str, reason: str, path: str) -> None:
-        """Counts a refused call. Costs the caller no wait and the process no more than a bounded dictionary."""
+        """Counts a refused call without a wait for the caller. The dictionary of counts is bounded by MOST_PENDING."""
         shown = "".join(character for character in source[:64] if character.isprintable())
         key: Refusal = (shown, reason, collapsed_path(path))
         if key not in self._pending and len(self._pending) >= MOST_PENDING:

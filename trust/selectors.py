@@ -1,4 +1,4 @@
-"""Reads of callers, skills and grants."""
+"""Reads of callers, skills, grants, reviews and drafts."""
 
 import json
 import uuid
@@ -15,17 +15,17 @@ from trust.models import AuditEntry, Caller, CallerIdentity, Level, Observation,
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCaller:
-    """Who is calling, as far as a request needs to know."""
+    """The caller of a request, with the facts that the request needs."""
 
     id: int
     name: str
     workspace_id: int
-    # None where it was not a key that told.
+    # None if the caller was authenticated by something other than a key.
     key_id: int | None
-    # The key's last use was noted a while ago: note it again.
+    # True if the key's last use was noted more than a minute ago and is to be noted again.
     key_use_is_stale: bool
     limits: Limits = field(default_factory=Limits.of)
-    # How many tasks it has stored, as of the last count.
+    # The number of the caller's stored tasks, as of the last count.
     stored_tasks: int = 0
 
 
@@ -42,7 +42,7 @@ _BY_DIGEST = """
 
 
 def caller_by_key_digest(digest: str) -> AuthenticatedCaller | None:
-    """Returns the enabled caller that a usable key with this digest belongs to. One statement."""
+    """Returns the enabled caller that owns a usable key with this digest, else None. Runs one SQL statement."""
     with connection.cursor() as cursor:
         cursor.execute(_BY_DIGEST, [digest])
         row = cursor.fetchone()
@@ -53,7 +53,7 @@ def caller_by_key_digest(digest: str) -> AuthenticatedCaller | None:
 
 
 def caller_by_identity(*, issuer: str, agent_id: str) -> tuple[AuthenticatedCaller, bool] | None:
-    """Returns the caller that an identity stands for, and whether it is enabled. One statement."""
+    """Returns the caller of an identity and whether it is enabled, else None. Runs one SQL statement."""
     columns = ("caller_id", "caller__name", "caller__workspace_id", "caller__enabled", "caller__stored_tasks")
     limits = [f"caller__{column}" for column in COLUMNS]
     rows = CallerIdentity.objects.filter(issuer=issuer, agent_id=agent_id).values_list(*columns, *limits)[:1]
@@ -73,24 +73,24 @@ def every_skill_of(workspace_id: int | None) -> QuerySet[Skill]:
 
 
 def skill_of_workspace(workspace_id: int, slug: str) -> Skill | None:
-    """Returns the enabled skill of a workspace with this id, the built-in ones included."""
+    """Returns the enabled skill of a workspace with this id, built-in ones included; None if there is none."""
     return skills_of_workspace(workspace_id).filter(slug=slug).first()
 
 
 def audit_of_caller(caller: Caller, limit: int) -> list[AuditEntry]:
-    """Returns what was last done about a caller, the newest first."""
+    """Returns the newest `limit` audit entries about a caller, the newest first."""
     return list(AuditEntry.objects.filter(caller_id=caller.pk).order_by("-id")[:limit])
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a caller stands: what policy asks about it."""
+    """The facts about a caller that policy asks for."""
 
     name: str
     enabled: bool
     level: Level
     grants: dict[str, Level | None]
-    # Of notify-user, as far as the owner has not read them; counted up to a bound.
+    # Messages of notify-user that the owner has not read, counted up to a bound.
     unread_messages: int
 
 
@@ -109,7 +109,10 @@ _STANDING = """
 
 
 def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
-    """Returns where a caller stands, None for one that is no more. One statement."""
+    """Returns the standing of a caller, None if the caller is gone. Runs one SQL statement.
+
+    Unread messages are counted up to `most_unread`.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, {"caller": caller_id, "most": most_unread})
         row = cursor.fetchone()
@@ -120,8 +123,11 @@ def caller_standing(*, caller_id: int, most_unread: int) -> Standing | None:
 
 
 def callers_to_learn() -> list[int]:
-    """Returns the callers that are let in and to be looked at: the owner decided something that was not learned from,
-    or it may be time to go from Observe to Learn."""
+    """Returns the ids of the enabled callers to learn about.
+
+    A caller at Observe is among them if it has LEARN_AFTER interactions and may go to Learn. A caller at another level
+    is among them if the owner took a decision that was not learned from yet.
+    """
     news = Observation.objects.filter(caller=OuterRef("pk"), pk__gt=OuterRef("learned_up_to"))
     learning = Exists(news) & ~Q(level=Level.OBSERVE)
     after = settings.LEARN_AFTER
@@ -131,35 +137,37 @@ def callers_to_learn() -> list[int]:
 
 
 def drafts_untried() -> list[int]:
-    """Returns the open drafts that were not tried yet."""
+    """Returns the ids of the open drafts that were not tried yet."""
     rows = SkillDraft.objects.filter(state=SkillDraft.State.OPEN, previewed_at=None)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 def evidence_of(drafts: Iterable[SkillDraft]) -> list[Observation]:
-    """Returns the decisions that drafts rest on, as far as they are kept, the oldest first."""
+    """Returns the observations that `drafts` were learned from and that are still kept, the oldest first."""
     numbers = {number for draft in drafts for number in draft.evidence}
     return list(Observation.objects.filter(pk__in=numbers).order_by("id")) if numbers else []
 
 
 def review_of_request(*, caller_id: int, request_digest: str) -> uuid.UUID | None:
-    """Returns the task for which the same request of a caller waits for the owner."""
+    """Returns the id of the task in which the same request of a caller waits for the owner, else None."""
     waiting = Review.objects.filter(caller_id=caller_id, request_digest=request_digest, state=Review.State.PENDING)
     return waiting.values_list("task", flat=True).first()
 
 
 def reviews_waiting(*, caller_id: int) -> int:
-    """Returns how many requests of a caller wait for the owner, or for the caller's answer to them."""
+    """Returns the number of a caller's requests that wait for the owner, or for the caller's answer to the owner."""
     return Review.objects.filter(caller_id=caller_id, state__in=Review.WAITING).count()
 
 
 def evidence_of_grant(*, caller_id: int, slug: str) -> list[int]:
-    """Returns the keys of the observations that a grant rests on: the owner's grant in a review, and the evidence of
-    the draft that it was learned from."""
+    """Returns the ids of the observations that a grant rests on.
+
+    They are the owner's grants in reviews, and the evidence of the drafts with the skill's id.
+    """
     given = Observation.objects.filter(
         caller_id=caller_id, decision=Observation.Decision.GRANT, skill=slug, reversed_at=None
     )
-    # By the id: the skill itself may just have been deleted.
+    # Found by the skill's id, since the skill itself may just have been deleted.
     drafts = SkillDraft.objects.filter(caller_id=caller_id, slug=slug)
     learned = [number for evidence in drafts.values_list("evidence", flat=True) for number in evidence]
     return [*given.values_list("pk", flat=True), *learned]

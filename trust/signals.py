@@ -1,16 +1,16 @@
-"""What others may want to know of, told by signals. Sent inside the transaction: a receiver that raises undoes it all.
+"""Signals about grants and reviews, sent inside the transaction: a receiver that raises undoes the whole change.
 
-Trust knows no tasks and no turns. Who does connects a receiver here.
+The package `trust` knows no tasks and no turns. Packages that know them connect receivers to these signals.
 """
 
 from django.dispatch import Signal
 
-# A grant is gone. Sent by Grant, with `caller_id`, the `skill`'s id, `stop`: whether what runs on it ends, too, and
-# `keeps_evidence`: whether the decisions that it rests on still stand.
+# A grant was revoked. Sent by Grant with `caller_id` and the id of the `skill`. `stop` tells whether runs on the grant
+# end, too. `keeps_evidence` tells whether the decisions behind the grant still stand.
 grant_revoked = Signal()
 
-# The owner decided a review. Sent by Review, with the `review` as it is now.
+# The owner decided a review, or its time has passed. Sent by Review with the current `review`.
 review_decided = Signal()
 
-# A review that waited is void: nobody decides it any more. Sent by Review, with the `review` as it is now.
+# A review became void: nobody can decide it any more. Sent by Review with the current `review`.
 review_voided = Signal()

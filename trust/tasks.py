@@ -1,4 +1,4 @@
-"""Celery's entry points: each calls a service."""
+"""Celery tasks of the package, each a call of a service."""
 
 from celery import shared_task
 
@@ -12,21 +12,23 @@ from volcanic.celery import publish
 
 @shared_task(name="trust.tasks.sweep")
 def sweep() -> None:
-    """Ends reviews whose time has passed, and warns of those whose time soon will."""
+    """Ends reviews whose time has passed, and warns the owner of reviews that end soon."""
     reviews_sweep()
 
 
 @shared_task(name="trust.tasks.learn")
 def learn(caller_id: int) -> None:
-    """Learns from what the owner decided about a caller."""
+    """Learns from the owner's decisions about a caller."""
     for caller in Caller.objects.filter(pk=caller_id):
         caller_learn(caller=caller)
 
 
 @shared_task(name="trust.tasks.learn_all")
 def learn_all() -> None:
-    """Has the callers of which there is something new learned about, and drafts tried, each apart: what lost messages
-    were to do, and what no message was sent for, as when a caller only leaves the owner word."""
+    """Sends a message for each caller with something new to learn from, and for each draft that was not tried yet.
+
+    This makes up for lost messages, and for news without a message of its own: a caller that only notifies the owner.
+    """
     for caller_id in callers_to_learn():
         publish("trust.tasks.learn", caller_id)
     for draft_id in drafts_untried():

@@ -1,4 +1,4 @@
-"""The tool by which the assistant sees what skills there are while it reads a request for its owner."""
+"""The tool `list_skills`: shows the assistant the skills of the workspace while it reads a request for its owner."""
 
 from trust.models import Skill
 from trust.selectors import skills_of_workspace
@@ -8,7 +8,7 @@ from volcanic.runtime.tools import SKILLS, ToolContext, ToolError, register
 
 
 def register_tools() -> None:
-    """Makes the tool known."""
+    """Registers the tool."""
     register("list_skills", list_skills, reads={SKILLS}, offered=_offered)
 
 
@@ -28,6 +28,9 @@ def _listed(workspace_id: int) -> str:
 
 
 def _line(skill: Skill) -> str:
-    """Returns a skill in the list; one that was learned is described by a caller's words, which are no other's to
-    read."""
+    """Returns a skill's line in the list.
+
+    A learned skill is listed by its id only: its description holds one caller's words, and no other caller may read
+    them.
+    """
     return f"- {skill.slug}" if skill.by_example else f"- {skill.slug}: {skill.name}. {skill.description}"

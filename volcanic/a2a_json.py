@@ -1,6 +1,6 @@
-"""A2A's JSON, as both halves say it: the text of messages, artifacts, safe file names, updates applied to a snapshot.
+"""Helpers for A2A's JSON, shared by server and client: message texts, artifacts, file names, artifact updates.
 
-Plain dictionaries in the wire's 1.0 form; nothing here imports the A2A SDK.
+Messages and artifacts are plain dictionaries in the JSON form of A2A 1.0. This module does not import the A2A SDK.
 """
 
 import json
@@ -9,20 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-# The artifact that holds an answer.
+# Id and name of the artifact that holds an answer.
 RESPONSE = "response"
 MAX_FILE_NAME = 100
 _UNSAFE = re.compile(r"[^\w.() -]+")
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Returns a message's text and data parts as text for the assistant and the owner, a line each. Files are left
-    out."""
+    """Returns a message's text and data parts as text for the assistant and the owner, one part a line.
+
+    File parts are left out.
+    """
     return "\n".join(part_text(part) for part in message.get("parts", ()) if "text" in part or "data" in part)
 
 
 def part_text(part: Mapping[str, Any]) -> str:
-    """Returns a part as text: text as it is, data as JSON, anything else as ""."""
+    """Returns a part as text: a text part unchanged, a data part as JSON, any other part as ""."""
     if "text" in part:
         return str(part["text"])
     if "data" in part:
@@ -38,7 +40,8 @@ def response_artifact(text: str) -> dict[str, Any]:
 def artifact_apply(artifacts: dict[str, dict[str, Any]], update: Mapping[str, Any]) -> None:
     """Applies a TaskArtifactUpdateEvent (specification 4.2.2) to a snapshot's artifacts, which are kept by their ids.
 
-    An appended text part goes on with a text part at the end. The update is copied, not kept.
+    With `append`, a text part continues the artifact's last part if that is a text part too. The update is copied, so
+    that the snapshot and the update share no lists or dictionaries.
     """
     artifact = json.loads(json.dumps(update["artifact"]))
     known = artifacts.get(artifact["artifactId"])
@@ -54,8 +57,12 @@ def artifact_apply(artifacts: dict[str, dict[str, Any]], update: Mapping[str, An
 
 
 def safe_file_name(filename: str, url: str = "") -> str:
-    """Returns a name that is safe in any folder, of at most MAX_FILE_NAME characters: letters, digits and `. _ - ( )`,
-    no leading dot. Made of the last part of `filename`, else of the path of `url`, else "file"."""
+    """Returns a file name that is safe in any folder.
+
+    The name has at most MAX_FILE_NAME characters: letters, digits, spaces and `. _ - ( )`, without a leading dot. It is
+    made from the last part of `filename`. Without a `filename`, it is made from the path of `url`. The last resort is
+    the name "file".
+    """
     name = filename.replace("\\", "/").rpartition("/")[2]
     if not name and url:
         path = url.partition("?")[0].partition("#")[0].rstrip("/")
@@ -68,8 +75,10 @@ def safe_file_name(filename: str, url: str = "") -> str:
 
 
 def free_file_name(name: str, taken: set[str]) -> str:
-    """Returns a name that is not among `taken` (lower-case names), and adds it there: `-2`, `-3` before the extension
-    on a clash."""
+    """Returns a name that is not in `taken` (lower-case names), and adds that name to `taken`.
+
+    On a clash, the name gets `-2`, `-3` and so on before the extension.
+    """
     stem, dot, extension = name.rpartition(".")
     stem, extension = (stem, dot + extension) if dot and stem else (name, "")
     candidate, number = name, 1

@@ -1,4 +1,4 @@
-"""Who is acting, for the audit: set where somebody comes in, read where something is written down."""
+"""Current actor for the audit: set where a request, a command or a job enters, read where an entry is written."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,10 @@ SYSTEM = "system"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who does something: `owner olivia`, `shell root`, `caller friend`; and in which request: of a caller's,
-    the task."""
+    """An actor: a name such as `owner olivia`, `shell root` or `caller friend`, and the id of the actor's request.
+
+    The request id of a caller is the id of the caller's task.
+    """
 
     name: str = SYSTEM
     request_id: str = ""
@@ -21,13 +23,13 @@ _actor: ContextVar[Actor] = ContextVar("actor", default=Actor())  # noqa: B039  
 
 
 def current() -> Actor:
-    """Returns who is acting in this thread or task: the system itself where nobody else is."""
+    """Returns the actor of this thread or asyncio task. The default is the system itself."""
     return _actor.get()
 
 
 @contextmanager
 def acting_as(name: str, request_id: str = "") -> Iterator[None]:
-    """Has `name` act for the time of the block."""
+    """Sets the actor within the block. Cuts `name` to 150 characters and `request_id` to 64."""
     token = _actor.set(Actor(name[:150], request_id[:64]))
     try:
         yield

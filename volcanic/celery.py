@@ -20,10 +20,10 @@ app.steps["consumer"].add(WakeHub)
 
 
 def publish(task: str, *args: Any) -> bool:
-    """Sends a Celery message for the task of this name, and returns whether the broker took it.
+    """Sends a Celery message for the task with the name `task`. Returns whether the broker took the message.
 
-    By name, so that services need not import the entry points that import them. A broker that is away is no error:
-    the row that the message points at is stored, and a sweep finds it.
+    The task is given by name, so that services need not import the entry points, which import the services. An
+    unreachable broker is no error: the row that the message refers to is stored, and a sweep finds that row.
     """
     try:
         app.send_task(task, args=args, retry=False)

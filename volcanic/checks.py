@@ -11,8 +11,11 @@ from django.core.checks import CheckMessage, Error, Warning, register
 
 @register()
 def runner_exists(**_kwargs: Any) -> list[CheckMessage]:
-    """volcanic.E001: RUNNER names a module that can be imported. The class itself is looked up by the worker, since
-    importing it here would cost every command the model libraries' seconds."""
+    """volcanic.E001: RUNNER names a module that can be imported.
+
+    Only the worker imports the class. To import the class here would load the model libraries, which would cost every
+    command seconds.
+    """
     module, _, name = settings.RUNNER.rpartition(".")
     try:
         found = bool(module and name and find_spec(module))
@@ -52,7 +55,7 @@ def public_url_is_https(**_kwargs: Any) -> list[CheckMessage]:
     return [
         Warning(
             "PUBLIC_URL is not https: callers' keys would cross the network in the clear.",
-            hint="Put a TLS proxy in front and give its address.",
+            hint="Put a TLS proxy in front and set PUBLIC_URL to the proxy's address.",
             id="volcanic.W001",
         )
     ]
@@ -65,8 +68,8 @@ def private_urls_are_closed(**_kwargs: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            "ALLOW_PRIVATE_URLS is on: other agents can make the server call machines of its own network.",
-            hint="Name the hosts that are meant in ALLOWED_PRIVATE_HOSTS instead.",
+            "ALLOW_PRIVATE_URLS is on: other agents can make the server call machines in the server's own network.",
+            hint="List the intended hosts in ALLOWED_PRIVATE_HOSTS instead.",
             id="volcanic.W002",
         )
     ]
@@ -86,27 +89,29 @@ def model_is_named(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-# Those whose libraries come with the requirements.
+# Providers whose libraries the requirements install.
 PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses", "anthropic"})
 
 
 @register()
 def model_provider_is_known(**_kwargs: Any) -> list[CheckMessage]:
-    """volcanic.W004: the provider that MODEL names is one whose library is installed. pydantic-ai knows more; to ask it
-    would cost every command its seconds."""
+    """volcanic.W004: MODEL's provider is one of PROVIDERS, whose libraries are installed.
+
+    pydantic-ai knows more providers. To import pydantic-ai here would cost every command seconds.
+    """
     provider, _, name = settings.MODEL.partition(":")
     if not name or provider in PROVIDERS:
         return []
     return [
         Warning(
-            f"MODEL names a provider that may not be there: {provider!r}. Every turn would fail.",
-            hint=f"Use one of {', '.join(sorted(PROVIDERS))}, or install what pydantic-ai needs for it.",
+            f"MODEL names the provider {provider!r}, whose library may be missing. Every turn would then fail.",
+            hint=f"Use one of {', '.join(sorted(PROVIDERS))}, or install the provider's library for pydantic-ai.",
             id="volcanic.W004",
         )
     ]
 
 
-# Where the providers' libraries look for a key. A server of one's own may need none.
+# Environment variables in which the providers' libraries look for a key. A self-hosted server may need no key.
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY"} | dict.fromkeys(PROVIDERS - {"anthropic"}, "OPENAI_API_KEY")
 _OPENAI = "https://api.openai.com/v1"
 
@@ -121,8 +126,8 @@ def model_has_a_key(**_kwargs: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            f"MODEL is {settings.MODEL!r}, and there is no {key}: every turn will fail.",
-            hint=f"Put the provider's key into the environment: {key}=… (in .env where there is one).",
+            f"MODEL is {settings.MODEL!r}, but {key} is not set: every turn will fail.",
+            hint=f"Put the provider's key into the environment: {key}=… (in the file .env, if you use one).",
             id="volcanic.W005",
         )
     ]
@@ -130,13 +135,13 @@ def model_has_a_key(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def field_keys_are_long(**_kwargs: Any) -> list[CheckMessage]:
-    """volcanic.E004: there is a key for encrypted fields, and none of them can be guessed."""
+    """volcanic.E004: FIELD_KEYS holds a key, and each key has at least 32 characters, so that none can be guessed."""
     if settings.FIELD_KEYS and all(len(key) >= 32 for key in settings.FIELD_KEYS):
         return []
     return [
         Error(
-            "FIELD_KEYS holds no key, or one of fewer than 32 characters.",
-            hint="Make one with: openssl rand -hex 32",
+            "FIELD_KEYS is empty or holds a key with fewer than 32 characters.",
+            hint="Generate a key with: openssl rand -hex 32",
             id="volcanic.E004",
         )
     ]

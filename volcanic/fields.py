@@ -1,4 +1,4 @@
-"""Encrypted text in a database column: for other people's secrets, which have to be sent again as they are."""
+"""Encrypted text field: for other people's secrets, which must be sent again unchanged and so can't be hashed."""
 
 import base64
 import hashlib
@@ -21,29 +21,30 @@ def _cipher() -> MultiFernet:
 
 
 class EncryptedTextField(_TextField):
-    """Text that is encrypted at rest with the first of FIELD_KEYS and read with any of them.
+    """Text that is encrypted at rest with the first of FIELD_KEYS. Any of FIELD_KEYS can decrypt the text.
 
-    Saving a row again encrypts it with the first key: that is how a key is rotated. A value that no key reads raises
-    ImproperlyConfigured; ciphertext is never handed out. There are no lookups: equal texts encrypt differently.
+    To rotate a key, put a new key first and save every row again. Reading a value that none of the keys decrypts raises
+    ImproperlyConfigured, so that ciphertext is never returned. Only the lookup `isnull` works, since equal texts have
+    different ciphertexts; other lookups raise FieldError.
     """
 
     def get_prep_value(self, value: str | None) -> str | None:
-        """Encrypts on the way into the database."""
+        """Returns the encrypted value for the database."""
         return None if value is None else _cipher().encrypt(str(value).encode()).decode()
 
     def from_db_value(self, value: str | None, *_: Any) -> str | None:
-        """Decrypts on the way out."""
+        """Returns the decrypted value. Raises ImproperlyConfigured if none of FIELD_KEYS decrypts the value."""
         if value is None:
             return None
         try:
             return _cipher().decrypt(value.encode()).decode()
         except InvalidToken:
             raise ImproperlyConfigured(
-                f"{self.model.__name__}.{self.name}: none of FIELD_KEYS reads a value."
+                f"{self.model.__name__}.{self.name}: no key in FIELD_KEYS decrypts a value."
             ) from None
 
     def get_lookup(self, lookup_name: str) -> Any:
-        """Allows `isnull` only."""
+        """Returns the lookup `isnull`. Raises FieldError for any other lookup."""
         if lookup_name != "isnull":
             self._refuse(lookup_name)
         return super().get_lookup(lookup_name)

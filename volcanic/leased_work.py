@@ -156,7 +156,12 @@ class LeasedWork(ABC, Generic[K]):
         job = await run_db(self.claim, queue)
         if job is None:
             return False
-        result = await self.do(job)
+        try:
+            result = await self.do(job)
+        except Exception as error:
+            # A job that breaks its own code is retried and given up like any other, or it would be begun for ever.
+            logger.exception("%s of %s broke", self.task, queue)
+            result = Result(f"Unexpected: {type(error).__name__}")
         wait = await run_db(self.settle, job, result)
         if wait is not None and wait <= SOON_SECONDS:
             asyncio.get_running_loop().call_later(wait, self.serve_here, queue)

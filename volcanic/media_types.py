@@ -1,15 +1,15 @@
-"""What kind of file some bytes are, whatever they are said to be."""
+"""Media type detection: the first bytes of a file decide, and a declared type can only refine the result."""
 
 import codecs
 import json
 import mimetypes
 import re
 
-# How much of a file `sniff` wants to see.
+# `sniff` reads at most this many bytes from the start of a file.
 HEAD_BYTES = 4096
 UNKNOWN = "application/octet-stream"
 
-# Fixed bytes at the beginning (at an offset), and what they tell. The first that fits counts.
+# Magic numbers: offset, fixed bytes, media type. The first match counts.
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -50,7 +50,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
     (0, b"wOF2", "font/woff2"),
 )
-# Containers: what may be inside, by the beginning of the more exact type.
+# Container formats, and prefixes of the more exact types that a declared type may choose.
 _MORE_EXACT: dict[str, tuple[str, ...]] = {
     "application/zip": (
         "application/vnd.openxmlformats-",
@@ -71,7 +71,7 @@ _XML = re.compile(rb"<\?xml\s", re.I)
 _SVG = re.compile(rb"<svg[\s>]", re.I)
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,64}")
 
-# Of this module's own, so that it is the same on every machine.
+# A table of this module's own, since the system's table differs between machines.
 _BY_NAME = mimetypes.MimeTypes()
 for _ending, _type in {
     ".md": "text/markdown",
@@ -92,9 +92,9 @@ for _ending, _type in {
 def sniff(head: bytes, declared: str = "", filename: str = "") -> str:
     """Returns the media type of a file from its first bytes.
 
-    What it is said to be (`declared`, else the ending of `filename`) counts where the bytes don't speak against it:
-    text stays the kind of text it is called, a zip archive may be a document, unknown bytes are what they are called
-    unless that kind would be known by its bytes.
+    The named type (`declared`, else the type for the ending of `filename`) counts only where the bytes allow that type.
+    Text keeps a named text type. A zip archive can be a named document type. Bytes without a known magic number keep
+    the named type, unless files of that type always begin with a known magic number.
     """
     head = head[:HEAD_BYTES]
     named = [kind for kind in (_bare(declared), _bare(_BY_NAME.guess_type(filename)[0] or "")) if kind]
@@ -105,7 +105,7 @@ def sniff(head: bytes, declared: str = "", filename: str = "") -> str:
         return next((kind for kind in named if exact and kind.startswith(exact)), found)
     if _is_text(head):
         textual = [kind for kind in named if is_textual(kind)]
-        # Text without a name of its own is JSON where all of it is.
+        # Text without a named text type is JSON only if the whole text parses.
         return next(iter(textual), "application/json" if _is_json(head) else "text/plain")
     return next((kind for kind in named if not is_textual(kind) and kind not in _KNOWN_BY_BYTES), UNKNOWN)
 
@@ -117,14 +117,14 @@ def is_textual(kind: str) -> bool:
 
 
 def _bare(kind: str) -> str:
-    """Returns a media type without parameters, in lower case; "" for one that says nothing."""
+    """Returns a media type without parameters, in lower case; "" for an invalid type and for UNKNOWN."""
     kind = kind.partition(";")[0].strip().lower()
     return kind if _TYPE.fullmatch(kind) and kind != UNKNOWN else ""
 
 
 def _by_bytes(head: bytes) -> str:
     for offset, magic, kind in _MAGIC:
-        # Two letters are a word as well: they count only in front of what is no text.
+        # An ordinary text can begin with the two letters of a short magic number, so text does not match these.
         if head.startswith(magic, offset) and (len(magic) > 2 or not _is_text(head)):
             return kind
     if _HTML.match(start := _without_comments(head)):
@@ -135,7 +135,7 @@ def _by_bytes(head: bytes) -> str:
 
 
 def _without_comments(head: bytes) -> bytes:
-    """Returns markup from its first tag on."""
+    """Returns markup without the byte order mark, white space and comments in front of its first tag."""
     head = head.removeprefix(codecs.BOM_UTF8).lstrip()
     while head.startswith(b"<!--"):
         head = head.partition(b"-->")[2].lstrip()
@@ -146,7 +146,7 @@ def _is_text(head: bytes) -> bool:
     if b"\0" in head:
         return False
     try:
-        # A character that the end of the head cut in two is no mistake.
+        # The end of the head may cut a character in two, which is no error.
         codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < HEAD_BYTES)
     except UnicodeDecodeError:
         return False

@@ -1,4 +1,4 @@
-"""What every request of Django's passes: who acts, under which id, and that an owner is there."""
+"""Middleware of every Django request: sets the actor and the request id, and records the owner's presence."""
 
 import re
 import uuid
@@ -14,14 +14,15 @@ from volcanic.acting import SYSTEM, acting_as
 from volcanic.presence import owner_seen
 
 REQUEST_ID = "X-Request-ID"
-# What a proxy in front may have given already.
+# Form of a request id that a proxy in front may have set already.
 _GIVEN = re.compile(r"[A-Za-z0-9-]{8,64}", re.ASCII)
 
 
 class PresenceMiddleware:
-    """Notes that owners are there, and says for the time of a request who acts and under which id.
+    """Records the presence of owners, and sets the actor and the request id while a request is handled.
 
-    The id goes into log lines, into the audit and into the answer. Comes after the authentication.
+    The request id goes into log lines, audit entries and the response. This middleware must come after Django's
+    AuthenticationMiddleware.
     """
 
     sync_capable = True
@@ -31,11 +32,11 @@ class PresenceMiddleware:
         self.get_response = get_response
         self._is_async = iscoroutinefunction(get_response)
         if self._is_async:
-            # What Django asks to know that it has to be awaited.
+            # Tells Django that this middleware must be awaited.
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """Answers a request; with a coroutine where the server is asynchronous."""
+        """Returns the response; under an asynchronous server, a coroutine that returns the response."""
         if self._is_async:
             return self._answer(request)
         request_id = _request_id(request)
@@ -59,7 +60,10 @@ def _request_id(request: HttpRequest) -> str:
 
 
 def _come_in(request: HttpRequest) -> str:
-    """Returns who acts in a request. An owner is noted as seen. Only asks the database where there is a session."""
+    """Returns the actor's name for a request, and records an owner's presence.
+
+    Reads the database only if the request has a session.
+    """
     user = request.user
     if user.pk is None or not (user.is_active and user.is_staff):
         return SYSTEM
@@ -69,6 +73,9 @@ def _come_in(request: HttpRequest) -> str:
 
 @contextmanager
 def _known(name: str, request_id: str) -> Iterator[None]:
-    """Has `name` act, and log lines tell the id. Views in other threads see both: asgiref brings contexts along."""
+    """Sets the actor `name` and the request id within the block.
+
+    Views in other threads see both, since asgiref copies the context to those threads.
+    """
     with acting_as(name, request_id), structlog.contextvars.bound_contextvars(request_id=request_id):
         yield

@@ -1,15 +1,15 @@
-"""What a turn, a note or a session is for, as the text that is stored with it."""
+"""Origins and scopes: texts stored with a turn, a note or a session that name the task or caller they belong to."""
 
 import uuid
 
 
 def task_origin(task_id: uuid.UUID | str) -> str:
-    """Returns the origin of what belongs to an A2A task."""
+    """Returns the origin of turns and notes that belong to an A2A task."""
     return f"task:{task_id}"
 
 
 def caller_scope(caller_id: int) -> str:
-    """Returns what tells a caller apart for good; the scopes of its sessions begin with it."""
+    """Returns the permanent scope of a caller. The scopes of the caller's sessions begin with this text."""
     return f"a2a-{caller_id}"
 
 

@@ -1,4 +1,4 @@
-"""Whether the owner is there: what they last did, and whether their assistant is at work for them."""
+"""Presence of the owner: busy, available or away."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from volcanic.models import Prompt, Workspace
 
-# Activity is written down once in so many seconds, however much of it there is.
+# Activity is written at most once in this many seconds.
 NOTED_SECONDS = 10
 AVAILABLE_SECONDS = 300
 
-# Of a user who is there: one who was just deleted is no error. The primary key makes it one row for each.
+# The SELECT from auth_user finds no row for a user deleted just now, which is no error. The primary key keeps one row
+# for each user.
 _SEEN = """
     INSERT INTO volcanic_presence (user_id, last_active_at)
     SELECT id, %(now)s FROM auth_user WHERE id = %(user)s
@@ -25,7 +26,7 @@ _SEEN = """
 
 
 class PresenceStatus(StrEnum):
-    """Where the owner is, as far as can be told."""
+    """Presence of an owner."""
 
     BUSY = "busy"
     AVAILABLE = "available"
@@ -33,7 +34,7 @@ class PresenceStatus(StrEnum):
 
 
 def owner_seen(user_id: int) -> bool:
-    """Notes that a user did something just now. Returns whether that was written: once in NOTED_SECONDS is enough."""
+    """Records that a user did something now, at most once in NOTED_SECONDS. Returns whether a row was written."""
     now = timezone.now()
     values: dict[str, Any] = {"user": user_id, "now": now, "before": now - timedelta(seconds=NOTED_SECONDS)}
     with connection.cursor() as cursor:
@@ -42,8 +43,11 @@ def owner_seen(user_id: int) -> bool:
 
 
 def presence_of(workspace_id: int) -> PresenceStatus:
-    """Returns where a workspace's owner is: busy while a prompt of theirs runs, available when they did something
-    within five minutes, else away. One statement."""
+    """Returns the presence of a workspace's owner, with one SQL statement.
+
+    The owner is busy while one of their prompts runs, available if they did something within AVAILABLE_SECONDS (five
+    minutes), else away.
+    """
     busy, last_active_at = _signs(workspace_id)
     if busy:
         return PresenceStatus.BUSY
@@ -53,7 +57,10 @@ def presence_of(workspace_id: int) -> PresenceStatus:
 
 
 def idle(workspace_id: int) -> bool:
-    """Tells whether a workspace's owner did nothing for IDLE_SECONDS, and no prompt of theirs runs. One statement."""
+    """Returns whether a workspace's owner is idle, with one SQL statement.
+
+    An owner is idle if they did nothing for IDLE_SECONDS and none of their prompts runs.
+    """
     busy, last_active_at = _signs(workspace_id)
     if busy:
         return False
@@ -61,8 +68,8 @@ def idle(workspace_id: int) -> bool:
 
 
 def _signs(workspace_id: int) -> tuple[bool, datetime | None]:
-    """Returns whether a prompt of the owner's runs, and when they last did something."""
-    # A lease that has passed is a worker that died: the sweep comes by soon.
+    """Returns whether a prompt of the workspace's owner runs, and when the owner last did something."""
+    # An expired lease means that the worker died. The sweep takes care of such a prompt soon.
     running = Prompt.objects.filter(
         session__workspace_id=workspace_id, state=Prompt.State.RUNNING, lease_expires_at__gt=timezone.now()
     )

@@ -1,4 +1,7 @@
-"""Probes for whoever runs the web process. Answered in front of Django: they come by address, under no name of ours."""
+"""Health probes of the web process.
+
+They are answered before Django, since a probe names the host by its IP address, which ALLOWED_HOSTS does not list.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -18,8 +21,11 @@ PATHS = frozenset({ALIVE, READY})
 async def probe(
     scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
 ) -> None:
-    """Answers a request for one of PATHS: 200 as long as the process serves at all; READY only when the database
-    answers too, else 503. Redis may be away: nothing is lost by that."""
+    """Answers a request for one of PATHS.
+
+    ALIVE answers 200. READY answers 200 if the database answers, else 503. Redis is not asked, since no data is lost
+    while Redis is down.
+    """
     answer = JSONResponse({"status": "ok"})
     if scope["path"] == READY:
         try:

@@ -1,4 +1,4 @@
-"""Takes secrets out of what leaves the process: log lines, error texts, tool results."""
+"""Redaction of secrets in all text that leaves the process: log lines, error texts, tool results."""
 
 import re
 from collections.abc import MutableMapping
@@ -6,7 +6,7 @@ from typing import Any
 
 MASK = "[redacted]"
 
-# What looks like a credential wherever it stands. Our own keys start with `vk_`.
+# Texts that look like a credential. API keys of this product start with `vk_`.
 _PATTERNS = re.compile(
     r"(?P<keep>\b(?:bearer|basic)\s+|\bx-api-key['\"]?\s*[:=]\s*['\"]?|"
     r"\b(?:api[_-]?key|access[_-]?token|password|secret)['\"]?\s*[:=]\s*['\"]?|\b[a-z+]{2,20}://[^/\s:@]{0,100}:)"
@@ -17,12 +17,12 @@ _PATTERNS = re.compile(
 
 
 def redact(text: str) -> str:
-    """Returns `text` with everything that looks like a key, token or password replaced by `[redacted]`."""
+    """Returns `text` with `[redacted]` in place of everything that looks like a key, a token or a password."""
     return _PATTERNS.sub(lambda match: (match.group("keep") or "") + MASK, text)
 
 
 def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: redacts every text of a log event, tracebacks included."""
+    """Redacts every text of a log event, tracebacks included. A structlog processor."""
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = redact(value)

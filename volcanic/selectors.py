@@ -1,4 +1,4 @@
-"""Reads of the assistant's tables."""
+"""Read queries on the assistant's tables."""
 
 import re
 from collections.abc import Sequence
@@ -22,16 +22,17 @@ def workspaces_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Workspace]
     return Workspace.objects.filter(owner_id=user.pk)
 
 
-# What a model is given of a session's past: its newest turns, so many and together of so many characters. The rest
-# stays in the transcript. A session that goes on for years would else come to a prompt that no model takes.
+# Limits of a session's past turns in a model's prompt: the number of turns, and the characters of all of them together.
+# Older turns stay in the transcript only. Without limits, a session of many years would exceed every model's context.
 MAX_HISTORY_TURNS, MAX_HISTORY_CHARACTERS = 200, 400_000
 
 
 def session_history(*, session_id: int, asker: str) -> tuple[Sequence[PastTurn], PastTurn | None]:
-    """Returns a session's newest past turns, oldest first, and the one among them whose open question a new turn
-    answers: the last question of `asker` that is open (None if there is none, or for the asker "").
+    """Returns a session's newest past turns, oldest first, and the past turn whose question a new turn answers.
 
-    That one comes last, whatever ran in the session since it asked: an answer follows its question.
+    The question is the last open question of `asker`. The second value is None if there is no such question or `asker`
+    is "". The turn with the question comes last in the list, even if other turns ran after that turn, since an answer
+    must follow its question.
     """
     turns = Turn.objects.filter(session_id=session_id).order_by("-id")
     newest = turns.values("pk")[:MAX_HISTORY_TURNS]
@@ -59,16 +60,17 @@ _MAX_WORDS = 12
 
 
 def memory_search(*, workspace_id: int, query: str, source: str | None, limit: int) -> list[Memory]:
-    """Returns what was remembered that has words of `query` in it, the best first; with none, the newest.
+    """Returns at most `limit` memories with words of `query`, the best match first; the newest if `query` has no words.
 
-    `source` None sees all of the workspace's; otherwise what is the owner's and what comes from that source.
+    With `source` None, all memories of the workspace are searched. Otherwise the search covers the owner's memories and
+    the memories from `source`.
     """
     rows = Memory.objects.filter(workspace_id=workspace_id)
     if source is not None:
         rows = rows.filter(source__in=["", source])
     words = re.findall(r"\w+", query)[:_MAX_WORDS]
     if words:
-        # `simple`: no language is assumed. Any word will do, more words rank higher.
+        # The configuration `simple` assumes no language. One matching word is enough; more words rank higher.
         vector = SearchVector("text", config="simple")
         any_word = reduce(or_, (SearchQuery(word, config="simple") for word in words))
         rows = rows.annotate(found=vector, rank=SearchRank(vector, any_word))
@@ -79,17 +81,17 @@ def memory_search(*, workspace_id: int, query: str, source: str | None, limit: i
 
 
 def memories_of_source(*, workspace_id: int, source: str) -> int:
-    """Returns how much one source has had remembered."""
+    """Returns the number of memories that come from `source`."""
     return Memory.objects.filter(workspace_id=workspace_id, source=source).count()
 
 
 def notifications_waiting(*, workspace_id: int, caller: str) -> int:
-    """Returns how many notes out of a caller's turns the owner has not read yet: what the assistant left by itself."""
+    """Returns the number of unread notes for the owner that the assistant left in the turns of `caller`."""
     unread = Notification.objects.filter(workspace_id=workspace_id, caller=caller, read_at=None)
     return unread.filter(kind=Notification.Kind.NOTE).count()
 
 
 def notes_of(*, workspace_id: int, namespace: str) -> dict[str, str]:
-    """Returns the working notes of a namespace by their keys, without those whose time is over."""
+    """Returns the texts of a namespace's working notes by their keys, without expired notes."""
     rows = WorkingNote.objects.filter(workspace_id=workspace_id, namespace=namespace, expires_at__gt=timezone.now())
     return dict(rows.order_by("key").values_list("key", "text"))

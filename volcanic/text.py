@@ -1,14 +1,14 @@
-"""Text that PostgreSQL and JSON can hold, whoever wrote it."""
+"""Text helpers: make other people's text safe for PostgreSQL, for JSON and for lines shown to people."""
 
 import re
 from typing import Any
 
-# U+0000, which jsonb refuses, and lone surrogates, which are no text at all. A JSON parser has already joined pairs.
+# U+0000, which jsonb refuses, and lone surrogates, which are not valid text. A JSON parser has joined surrogate pairs.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-# What turns the words after it around, U+202E for example.
+# Marks that change the direction of the text after the mark, U+202E for example.
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 REPLACEMENT = "\ufffd"
-# What begins or ends a quotation, but for marks that are apostrophes too.
+# Characters that begin or end a quotation, without marks that also serve as apostrophes.
 _QUOTATION_MARKS = re.compile('["\u201c\u201d\u201e\u201f\u00ab\u00bb\u301d\u301e\u301f\uff02]')
 
 
@@ -18,29 +18,32 @@ def clean_text(text: str) -> str:
 
 
 def one_way(text: str) -> str:
-    """Returns others' words for a line that has ours in it too, without the marks that would turn ours around."""
+    """Returns another person's text without direction marks, which would reorder our own words on the same line."""
     return _DIRECTIONS.sub("", text)
 
 
 def cut(text: str, most: int) -> str:
-    """Returns `text` with at most so many characters; where some are left out, the last one is an ellipsis."""
+    """Returns `text` cut to at most `most` characters. A cut text ends with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Returns `text` on one line; of at most `most` characters where that is given, as `cut` does."""
+    """Returns `text` on one line, cut to at most `most` characters as `cut` does. Without `most`, nothing is cut."""
     line = " ".join(text.split())
     return line if most is None else cut(line, most)
 
 
 def quoted(text: str, most: int | None = None) -> str:
-    """Returns another's words as a quotation that they can't end: on one line, of at most `most` characters as `cut`
-    does, with an apostrophe for each quotation mark in them."""
+    """Returns another person's text as a quotation that the text itself can't end.
+
+    The text is put on one line and cut to at most `most` characters as `cut` does. An apostrophe replaces each
+    quotation mark in the text.
+    """
     return f"“{_QUOTATION_MARKS.sub(chr(39), one_line(text, most))}”"
 
 
 def clean_json(value: Any) -> Any:
-    """Returns a parsed JSON value with every text in it, keys included, cleaned as `clean_text` does."""
+    """Returns a parsed JSON value with all its texts, keys included, cleaned by `clean_text`."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

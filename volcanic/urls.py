@@ -1,4 +1,4 @@
-"""What Django serves: the admin. The A2A endpoints and the probes are in front of it, see volcanic/asgi.py."""
+"""URLs that Django serves: the admin. volcanic/asgi.py answers the A2A endpoints and the probes before Django."""
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse

@@ -1,4 +1,4 @@
-"""What Celery's worker lacks for us."""
+"""Extension of Celery's worker that wakes the worker's event loop."""
 
 import os
 from typing import Any
@@ -9,9 +9,9 @@ from celery import bootsteps
 class WakeHub(bootsteps.StartStopStep):
     """Wakes the worker's event loop when a pool thread asks it for something.
 
-    A thread that takes a message has the loop acknowledge it, but `Hub.call_soon` does not wake a loop that waits for
-    its sockets. At the prefetch limit the loop waits for no message either, so it would sleep until its next timer,
-    seconds away, with messages waiting and every thread idle.
+    A pool thread that takes a message asks the loop to acknowledge the message. `Hub.call_soon` does not wake a loop
+    that waits for its sockets. At the prefetch limit the loop does not wait for messages either. Without this step, the
+    loop would sleep until its next timer, seconds away, with messages waiting and every thread idle.
     """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -21,7 +21,7 @@ class WakeHub(bootsteps.StartStopStep):
         self._pipe: tuple[int, int] | None = None
 
     def start(self, parent: Any) -> None:
-        """Begins to listen; again after each reconnect to the broker, which resets what the loop listens to."""
+        """Begins to listen to the pipe. Called again after each reconnect to the broker, which resets the readers."""
         if parent.hub is None:
             return
         if self._pipe is None:
@@ -37,7 +37,7 @@ class WakeHub(bootsteps.StartStopStep):
             try:
                 os.write(self._pipe[1], b"\0")  # type: ignore[index]
             except BlockingIOError:
-                return made  # full: it will wake anyway
+                return made  # a full pipe wakes the loop anyway
             return made
 
         return call_and_wake

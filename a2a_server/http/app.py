@@ -1,7 +1,7 @@
 """The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
 
 In order: the path, who is calling and that caller's requests a minute (before a byte of the body is read), the size
-of the body, its envelope and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's
+of the body, its JSON and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's
 routes everything else.
 """
 
@@ -223,7 +223,7 @@ class A2AApplication:
         if operations.handles(call.method):
             await exchange.answer(await _answer(call, caller))
             return
-        exchange.body = json.dumps(call.envelope).encode()
+        exchange.body = json.dumps(call.request).encode()
         _set_version(exchange.scope, call.version)
         await self._jsonrpc(exchange.scope, exchange.receive, exchange.send)
 

@@ -45,7 +45,7 @@ class JSONRPCAdapter(JSONRPC03Adapter):
     """The SDK's adapter, but faulty params are InvalidParams, and errors before a stream are no stream."""
 
     def _generate_error_response(self, request_id: Any, error: Any) -> JSONResponse:
-        # The envelope was checked before: what the adapter calls an invalid request is invalid params.
+        # The request object was checked before: what the adapter calls an invalid request is invalid params.
         if isinstance(error, InvalidRequestError):
             error = InvalidParamsError(message="Invalid parameters", data=error.data)
         elif isinstance(error, QuotaExceededError):  # no error of 0.3, which the adapter would call internal

@@ -1,6 +1,6 @@
-"""Opens the envelope of a request before the SDK sees it: is it JSON, is it a call, which version does it speak.
+"""Parsing of request bodies before the SDK sees them: JSON, the JSON-RPC request object, the protocol version.
 
-The SDK answers some broken envelopes as internal errors, and serves a call without a version header as 0.3 only. Here
+The SDK answers some malformed requests as internal errors, and serves a call without a version header as 0.3 only. Here
 each gets the right error, and the version is settled: what goes on to the SDK carries the header A2A-Version.
 """
 
@@ -64,13 +64,14 @@ class FaultError(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A JSON-RPC call whose envelope is in order."""
+    """A JSON-RPC request that is well-formed."""
 
     id: Any
     method: str
     params: dict[str, Any]
     version: str
-    envelope: dict[str, Any]
+    # The whole request object.
+    request: dict[str, Any]
 
 
 def parse_json(body: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ class PushDeliveries(LeasedWork[int]):
     model = PushDelivery
     head = queries.DELIVERY_HEAD
     lease_seconds = 30
-    backoff = (1, 5, 30, 120, 600, 1800)
+    backoff: Sequence[float] = (1, 5, 30, 120, 600, 1800)
     jitter = 0.2
     max_running = 500
 

@@ -27,7 +27,7 @@ from volcanic.acting import acting_as
 from volcanic.runtime.base import Outcome, Turn, TurnFailedError, TurnState
 from volcanic.runtime.current import runner
 from volcanic.turns.execution import UNEXPECTED, ReleasedError, Work, execute
-from volcanic.turns.leases import SERVER_RESTARTED, WORKER, kept
+from volcanic.turns.leases import SERVER_RESTARTED, WORKER, LocalRun, kept
 
 logger = logging.getLogger(__name__)
 
@@ -37,16 +37,19 @@ def task_run(*, task_id: uuid.UUID) -> None:
     run = task_claim(task_id=task_id, worker=WORKER)
     if run is None:
         return
-    try:
-        _follow_policy(run)
-    except TurnFailedError as error:
-        task_settle(run=run, state=TaskState.FAILED, text=str(error))
-    except Exception:
-        logger.exception("run of task %s failed", task_id)
-        task_settle(run=run, state=TaskState.FAILED, text=UNEXPECTED)
+    # The lease is kept from the claim on. A worker's first run loads the model's library, and on a slow machine that
+    # takes longer than a lease.
+    with kept(local_run(run)) as local:
+        try:
+            _follow_policy(run, local)
+        except TurnFailedError as error:
+            task_settle(run=run, state=TaskState.FAILED, text=str(error))
+        except Exception:
+            logger.exception("%s failed", local)
+            task_settle(run=run, state=TaskState.FAILED, text=UNEXPECTED)
 
 
-def _follow_policy(run: Run) -> None:
+def _follow_policy(run: Run, local: LocalRun) -> None:
     """Asks policy what the request leads to, and does that, so that no way in goes round it."""
     review = approvals.review_of(run)
     approved = review if approvals.is_approved(run, review) else None
@@ -67,12 +70,12 @@ def _follow_policy(run: Run) -> None:
         return
     match handling.mode:
         case Mode.TRIAGE | Mode.REVIEW:
-            put_before_owner(run, skill, handling, review, draft if handling.offers_draft else None)
+            put_before_owner(run, local, skill, handling, review, draft if handling.offers_draft else None)
         case Mode.BUILT_IN:
             assert skill is not None
             _answer(run, skill, handling)
         case Mode.FULL_TURN:
-            _full_turn(run, skill, approved)
+            _full_turn(run, local, skill, approved)
         case _:
             assert_never(handling.mode)
 
@@ -179,7 +182,7 @@ def _answer(run: Run, skill: Skill, handling: Handling) -> None:
     )
 
 
-def _full_turn(run: Run, skill: Skill | None, approved: Review | None) -> None:
+def _full_turn(run: Run, local: LocalRun, skill: Skill | None, approved: Review | None) -> None:
     slug = skill.slug if skill else ""
     request = reports.asked(run.message, run.first_message, skill)
     granted = (slug or CHAT) if approved is None else ""
@@ -187,15 +190,14 @@ def _full_turn(run: Run, skill: Skill | None, approved: Review | None) -> None:
         task_settle(run=run, state=TaskState.REJECTED, text=f"The owner has taken {slug or CHAT} back.")
         return
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
-    with kept(local_run(run)) as local:
-        turn = full_turn(run, skill, approved)
-        sink = TaskSink(run, request)
-        try:
-            outcome = execute(local, turn, sink, work)
-        except ReleasedError:
-            outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
-        if outcome is not None:
-            _finish(run, turn, sink, outcome, reports.report(request, outcome, sink.uses()))
+    turn = full_turn(run, skill, approved)
+    sink = TaskSink(run, request)
+    try:
+        outcome = execute(local, turn, sink, work)
+    except ReleasedError:
+        outcome = Outcome(state=TurnState.FAILED, text=SERVER_RESTARTED)
+    if outcome is not None:
+        _finish(run, turn, sink, outcome, reports.report(request, outcome, sink.uses()))
 
 
 def _finish(run: Run, turn: Turn, sink: TaskSink, outcome: Outcome, report: str) -> None:

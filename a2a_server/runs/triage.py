@@ -1,4 +1,4 @@
-"""Puts a request before the owner: read and summed up by the assistant, then a review that waits for their handling."""
+"""Puts a request before the owner: read and summed up by the assistant, then a review that waits for their decision."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,6 @@ from django.utils import timezone
 from a2a_server.files import file_line
 from a2a_server.models import InboundFile, Task, TaskState
 from a2a_server.runs.approvals import DISABLED, KEY_REVOKED, PASSED_ON
-from a2a_server.runs.leases import local_run
 from a2a_server.runs.turns import notes_of_task, triage_turn
 from a2a_server.selectors import references_of
 from a2a_server.services import Run, run_note, run_release, task_settle
@@ -28,7 +27,7 @@ from volcanic.selectors import notes_of
 from volcanic.services import notes_delete
 from volcanic.text import one_line
 from volcanic.turns.execution import ReleasedError, execute
-from volcanic.turns.leases import kept
+from volcanic.turns.leases import LocalRun
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +49,14 @@ class Reading:
 
 
 def put_before_owner(
-    run: Run, skill: Skill | None, handling: Handling, review: Review | None, draft: SkillDraft | None
+    run: Run,
+    local: LocalRun,
+    skill: Skill | None,
+    handling: Handling,
+    review: Review | None,
+    draft: SkillDraft | None,
 ) -> None:
-    """Has a request wait for the owner's handling: working → auth_required, with a review. `review` is the task's own,
+    """Has a request wait for the owner's decision: working → auth_required, with a review. `review` is the task's own,
     where it had one before: what came since is added to it. `draft` would cover it.
 
     Rejected when too many of the caller's wait already, or this very one does.
@@ -65,7 +69,7 @@ def put_before_owner(
     run_note(run=run, skill=skill.slug if skill else "", repeatable=True)
     if handling.mode is Mode.TRIAGE:
         try:
-            reading = _triage(run, messages, files)
+            reading = _triage(run, local, messages, files)
         except ReleasedError:
             run_release(run=run)
             return
@@ -118,7 +122,7 @@ def _park(run: Run, request: Request, *, new: bool) -> None:
         if problem := shut_out or (_no_room(run) if new else ""):
             task_settle(run=run, state=TaskState.REJECTED, text=problem)
             return
-        # The review first and then the task, in the order in which a handling takes them.
+        # The review first and then the task, in the order in which a decision takes them.
         review_open(request=request)
         if not task_settle(run=run, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
             transaction.set_rollback(True)
@@ -155,14 +159,13 @@ def _files(run: Run) -> list[str]:
     return [file_line(row.filename, row.declared_type, row.url) for row in rows]
 
 
-def _triage(run: Run, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
+def _triage(run: Run, local: LocalRun, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
     """Returns what the assistant makes of a request; if it can't, the caller's own words. None when the task is no
     longer this run's."""
     # What an earlier reading left is of other words.
     notes_delete(workspace_id=run.workspace_id, namespace=notes_of_task(run), keys=(SUMMARY, SUGGESTED_ACTION))
     turn = triage_turn(run, messages, files)
-    with kept(local_run(run)) as local:
-        outcome = execute(local, turn, SilentSink(), runner().run)
+    outcome = execute(local, turn, SilentSink(), runner().run)
     if outcome is None:
         return None
     notes = notes_of(workspace_id=run.workspace_id, namespace=notes_of_task(run))

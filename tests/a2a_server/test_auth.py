@@ -12,6 +12,7 @@ from django.utils import timezone
 from a2a_server.models import Task
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
+from tests.waiting import PATIENCE
 from trust.models import CallerKey
 from trust.services import caller_set_enabled, grant_revoke, key_revoke, key_rotate
 
@@ -58,7 +59,7 @@ def test_the_key_is_taken_from_either_header(api: Api, friend: Keyed) -> None:
 
 def test_the_key_is_checked_before_the_body_is_read(product: Product, transactional_db: None) -> None:
     """B87: the answer comes while the body is still on its way."""
-    with socket.create_connection(("127.0.0.1", product.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", product.port), timeout=PATIENCE) as raw:
         raw.sendall(b"POST /a2a HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Length: 1000\r\n\r\n{")
         assert raw.recv(4096).startswith(b"HTTP/1.1 401 ")
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
+from tests.waiting import PATIENCE
 from trust.models import Skill
 from trust.services import grant_add, grant_revoke, skill_create, skill_set_enabled
 from volcanic.models import Workspace
@@ -28,12 +29,14 @@ def skill(workspace: Workspace, slug: str, **fields: Any) -> Skill:
 @pytest.fixture
 def card(product: Product, transactional_db: None) -> httpx.Response:
     """The public card as anybody gets it."""
-    return httpx.get(product.url + PUBLIC)
+    return httpx.get(product.url + PUBLIC, timeout=PATIENCE)
 
 
 def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: Product, workspace: Workspace) -> None:
     """B89, B91: nothing of a workspace but what it advertises; addresses from PUBLIC_URL, whatever Host says."""
-    spoofed = httpx.get(product.url + PUBLIC, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
+    spoofed = httpx.get(
+        product.url + PUBLIC, timeout=PATIENCE, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    )
     assert spoofed.json() == card.json()
     body = card.json()
     assert all(interface["url"].startswith(product.url) for interface in body["supportedInterfaces"])
@@ -46,7 +49,7 @@ def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: 
 
 def test_the_card_is_under_its_old_name_too(card: httpx.Response, product: Product) -> None:
     """B115, B117, B109: one document that 0.3 clients can read as well."""
-    old = httpx.get(product.url + "/.well-known/agent.json").json()
+    old = httpx.get(product.url + "/.well-known/agent.json", timeout=PATIENCE).json()
     assert old == card.json()
     assert (old["protocolVersion"], old["url"], old["preferredTransport"]) == ("0.3", f"{product.url}/a2a", "JSONRPC")
     assert old["supportsAuthenticatedExtendedCard"] is True
@@ -60,7 +63,7 @@ def test_validators(card: httpx.Response, product: Product) -> None:
         {"If-None-Match": f'"x", W/{card.headers["etag"]}'},
         {"If-Modified-Since": card.headers["last-modified"]},
     ):
-        answer = httpx.get(product.url + PUBLIC, headers=headers)
+        answer = httpx.get(product.url + PUBLIC, timeout=PATIENCE, headers=headers)
         assert (answer.status_code, answer.content) == (304, b"")
         assert answer.headers["etag"] == card.headers["etag"]
     for headers in (
@@ -68,9 +71,9 @@ def test_validators(card: httpx.Response, product: Product) -> None:
         {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
         {"If-Modified-Since": "nonsense"},
     ):
-        assert httpx.get(product.url + PUBLIC, headers=headers).status_code == 200
+        assert httpx.get(product.url + PUBLIC, timeout=PATIENCE, headers=headers).status_code == 200
     assert httpx.head(product.url + PUBLIC).status_code == 200
-    assert httpx.post(product.url + PUBLIC).status_code == 405
+    assert httpx.post(product.url + PUBLIC, timeout=PATIENCE).status_code == 405
 
 
 def test_each_interface_serves_what_it_says(api: Api, card: httpx.Response) -> None:
@@ -124,7 +127,7 @@ def test_the_extended_card_is_the_callers(api: Api, product: Product, friend: Ke
     old = api.rpc("agent/getAuthenticatedExtendedCard")["result"]
     assert (old["name"], old["protocolVersion"]) == ("Olivia's assistant", "0.3")
     assert api.http.get("/a2a/v1/card").json()["name"] == "Olivia's assistant"
-    assert httpx.get(f"{product.url}/a2a/v1/extendedAgentCard").status_code == 401
+    assert httpx.get(f"{product.url}/a2a/v1/extendedAgentCard", timeout=PATIENCE).status_code == 401
 
 
 def test_the_public_card_shows_what_is_advertised(
@@ -139,7 +142,7 @@ def test_the_public_card_shows_what_is_advertised(
     skill(workspace, "internal", advertised=False)
     withdrawn = skill(workspace, "withdrawn")
     skill_set_enabled(skill=withdrawn, enabled=False)
-    body = httpx.get(product.url + PUBLIC).json()
+    body = httpx.get(product.url + PUBLIC, timeout=PATIENCE).json()
     assert ids(body) == ["chat", "notify-user", "query-availability", "apple", "book-table", "zebra"]
     by_id = {shown["id"]: shown for shown in body["skills"]}
     assert by_id["book-table"] == {
@@ -155,7 +158,7 @@ def test_the_public_card_shows_what_is_advertised(
     assert set(by_id["zebra"]) <= {"id", "name", "description", "tags"}
     assert body["name"] == "Volcanic assistant"
     Skill.objects.filter(slug="chat").update(name="Changed")
-    assert httpx.get(product.url + PUBLIC).json()["skills"][0]["name"] == "Changed"
+    assert httpx.get(product.url + PUBLIC, timeout=PATIENCE).json()["skills"][0]["name"] == "Changed"
 
 
 def test_the_extended_card_changes_with_the_next_request(
@@ -196,5 +199,7 @@ def test_each_scheme_lets_in(api: Api, product: Product, card: httpx.Response, f
         "Authorization": f"{schemes['bearer']['httpAuthSecurityScheme']['scheme']} {friend.key}",
     }
     for name, value in headers.items():
-        assert httpx.get(f"{product.url}/a2a/v1/tasks", headers={name: value}).status_code == 200
-        assert httpx.get(f"{product.url}/a2a/v1/tasks", headers={name: value + "x"}).status_code == 401
+        assert httpx.get(f"{product.url}/a2a/v1/tasks", timeout=PATIENCE, headers={name: value}).status_code == 200
+        assert (
+            httpx.get(f"{product.url}/a2a/v1/tasks", timeout=PATIENCE, headers={name: value + "x"}).status_code == 401
+        )

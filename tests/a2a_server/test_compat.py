@@ -31,7 +31,7 @@ def test_a_send_waits_unless_told_not_to(api: Api, configuration: dict[str, Any]
 
 
 def test_blocking_false_returns_at_once(api: Api) -> None:
-    result = api.rpc("message/send", {"message": _old("sleep: 60"), "configuration": {"blocking": False}})["result"]
+    result = api.rpc("message/send", {"message": _old("sleep: 600"), "configuration": {"blocking": False}})["result"]
     assert result["status"]["state"] in ("submitted", "working")
     canceled = api.rpc("tasks/cancel", {"id": result["id"]})["result"]
     assert canceled["status"]["state"] == "canceled"

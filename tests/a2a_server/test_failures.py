@@ -13,7 +13,7 @@ from a2a_server.models import Task, TaskState
 from a2a_server.services import tasks_sweep
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, question_of, sse, state_of, text_of
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 
 def test_kill_9_of_the_worker(api: Api, product: Product) -> None:
@@ -45,17 +45,18 @@ def test_a_worker_told_to_stop_ends_what_does_not_end(api: Api, product: Product
     task = api.send("sleep: 600", at_once=True)
     api.wait(task["id"], "WORKING")
     product.signal("worker", signal.SIGTERM)
-    failed = api.wait(task["id"], "FAILED")
-    assert question_of(failed) == "server restarted"
-    assert Task.objects.get(pk=task["id"]).status_message is not None
     wait_for(lambda: not product.runs("worker"))
+    # Not read by the API before: that would fail it too, once the lease has passed.
+    assert Task.objects.get(pk=task["id"]).state == TaskState.FAILED
+    assert question_of(api.get(task["id"])) == "server restarted"
 
 
 def test_kill_9_of_the_web_process_in_mid_stream(api: Api, product: Product, friend: Keyed) -> None:
     """B141: the stream breaks, the run goes on, and a new stream begins with the task as it is."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("stream: 2000")}}
+    params = {"message": message("stream: 30000")}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
     with (
-        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, timeout=30) as http,
+        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, timeout=PATIENCE) as http,
         suppress(httpx.TransportError),
         http.stream("POST", "/a2a", json=body) as response,
     ):
@@ -83,6 +84,7 @@ def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
     product.signal("worker", signal.SIGSTOP)
     api.wait(task["id"], "FAILED")
     product.signal("worker", signal.SIGCONT)
+    product.lets_go_of(task["id"])
     assert state_of(api.send("hello")) == "COMPLETED"
     failed = api.get(task["id"])
     assert state_of(failed) == "FAILED"
@@ -92,12 +94,12 @@ def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
 def test_a_backlog_is_worked_off_without_pauses(api: Api) -> None:
     """More messages than the worker prefetches: none waits for a timer of the worker's loop while threads are idle."""
     tasks = [api.send("hello", at_once=True)["id"] for _ in range(150)]
-    wait_for(lambda: not Task.objects.exclude(state=TaskState.COMPLETED).exists(), 30)
+    wait_for(lambda: not Task.objects.exclude(state=TaskState.COMPLETED).exists())
     assert Task.objects.filter(pk__in=tasks, state=TaskState.COMPLETED).count() == 150
-    # The times between two ends tell: a turn is some milliseconds, a stall seconds, and comes with every batch that the
-    # worker takes; a busy machine may lose a moment once.
+    # The times between two ends tell: a turn is some milliseconds, a stall five seconds and more, and there would be
+    # more than five; a busy machine may lose a moment now and then.
     ends = list(Task.objects.order_by("status_at").values_list("status_at", flat=True))
-    assert sorted((later - earlier).total_seconds() for earlier, later in pairwise(ends))[-3] < 2
+    assert sorted((later - earlier).total_seconds() for earlier, later in pairwise(ends))[-6] < 4
 
 
 @pytest.fixture

@@ -188,7 +188,7 @@ def test_stopping_a_grant_stops_what_runs_on_it_alone(strange: Api, stranger: Ke
     grant_revoke(caller=stranger.caller, slug="chat", stop=True)
     assert waiting_review_of(read)
     decide(read, Decision.APPROVE)
-    strange.wait(read["id"], "WORKING")
+    wait_for(lambda: Task.objects.get(pk=read["id"]).attempt == 2)
     grant_add(caller=stranger.caller, slug="chat")
     grant_revoke(caller=stranger.caller, slug="chat", stop=True)
     assert text_of(strange.wait(read["id"], "COMPLETED")) == "Read me."

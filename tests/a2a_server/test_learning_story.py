@@ -8,7 +8,7 @@ from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of, text_of
 from tests.reviewing import Decision, decide, review_of
 from tests.waiting import wait_for
-from trust.learning.services import draft_approve, draft_reject, not_like_this, observations_reverse
+from trust.learning.services import caller_learn, draft_approve, draft_reject, not_like_this, observations_reverse
 from trust.models import AuditEntry, Caller, Grant, Level, Observation, Review, Skill, SkillDraft
 from trust.services import grant_revoke
 from volcanic.models import Notification
@@ -46,9 +46,16 @@ def _climb(api: Api, stranger: Keyed) -> SkillDraft:
     assert _level(stranger) is Level.OBSERVE
     _approved(api, _request("Monday"))
     _approved(api, _request("Tuesday"), "One line for each parcel.")
-    assert not SkillDraft.objects.exists()
     _approved(api, _request("Friday"))
-    return wait_for(lambda: SkillDraft.objects.filter(previewed_at__isnull=False).first())
+    draft = wait_for(lambda: SkillDraft.objects.filter(previewed_at__isnull=False).first())
+    assert len(draft.evidence) == 3  # none was made of the first two alone
+    return draft
+
+
+def _all_learned(keyed: Keyed) -> None:
+    """Returns when the worker has learned from all that was decided about a caller."""
+    newest = Observation.objects.filter(caller=keyed.caller).latest("id").pk
+    wait_for(lambda: Caller.objects.filter(pk=keyed.caller.pk, learned_up_to=newest).exists())
 
 
 def test_the_story(strange: Api, stranger: Keyed, product: Product) -> None:
@@ -141,7 +148,8 @@ def test_a_rejected_draft_is_remembered(strange: Api, stranger: Keyed) -> None:
         assert review_of(task).draft is None
         decide(task, Decision.APPROVE)
         strange.wait(task["id"], "COMPLETED")
-    wait_for(lambda: Observation.objects.count() == 6)
+    assert Observation.objects.count() == 6
+    _all_learned(stranger)
     assert SkillDraft.objects.count() == 1
 
 
@@ -151,6 +159,7 @@ def test_nothing_is_proposed_from_what_was_taken_back(strange: Api, stranger: Ke
     skill = draft_approve(draft=draft, version=draft.version)
     assert grant_revoke(caller=stranger.caller, slug=skill.slug)
     assert Observation.objects.filter(reversed_at__isnull=False).count() == 3
+    assert caller_learn(caller=stranger.caller) == []
     task = strange.send(_request("Sunday"))
     assert state_of(task) == "AUTH_REQUIRED"
     assert review_of(task).draft is None
@@ -161,6 +170,7 @@ def test_a_reversed_decision_withdraws_its_draft(strange: Api, stranger: Keyed) 
     assert observations_reverse(ids=draft.evidence[:1], reason="a slip") == 1
     draft.refresh_from_db()
     assert draft.state == "withdrawn"
+    assert caller_learn(caller=stranger.caller) == []
     assert review_of(strange.send(_request("Sunday"))).draft is None
 
 
@@ -182,7 +192,8 @@ def test_what_is_decided_differently_is_no_draft(strange: Api, stranger: Keyed) 
         ("Sunday", Decision.ASK),
     ):
         decide(strange.send(f"When is Olivia free on {day}?"), decision, "Ask my calendar bot.")
-    wait_for(lambda: Observation.objects.count() == 4)
+    assert Observation.objects.count() == 4
+    _all_learned(stranger)
     assert not SkillDraft.objects.exists()
 
 

@@ -37,6 +37,7 @@ from a2a_server.services import task_submit
 from a2a_server.submission import Submission
 from a2a_server.tasks import prune
 from tests.conftest import Keyed
+from tests.waiting import PATIENCE
 from trust.models import Observation, Review
 from volcanic.celery import app
 from volcanic.models import Notification, Session, Turn
@@ -222,12 +223,12 @@ def test_a_task_that_somebody_holds_is_passed_over(make_task: MakeTask) -> None:
             Task.objects.filter(pk=held.pk).update(worker="somebody")
             Task.objects.filter(pk=pinned.pk).update(pinned=True)
             holding.set()
-            done.wait(10)
+            done.wait(PATIENCE)
         connection.close()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert holding.wait(10)
+    assert holding.wait(PATIENCE)
     pruned = tasks_prune(batch=1)
     done.set()
     thread.join()
@@ -271,7 +272,7 @@ def test_a_message_comes_for_a_session_that_is_being_deleted(
     deleting, sent = threading.Event(), threading.Event()
 
     def submit() -> None:
-        deleting.wait(10)
+        deleting.wait(PATIENCE)
         task_submit(
             submission=Submission(
                 caller_id=friend.caller.pk,

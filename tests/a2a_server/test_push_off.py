@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def off(transactional_db: None, friend: Keyed, tmp_path_factory: pytest.TempPath
 
 def test_push_is_declined_in_every_form(off: Api) -> None:
     """B19: -32003 for the four methods and for the inline form, on both bindings and in 0.3."""
-    card = httpx.get(f"{off.http.base_url}/.well-known/agent-card.json").json()
+    card = httpx.get(f"{off.http.base_url}/.well-known/agent-card.json", timeout=PATIENCE).json()
     assert card["capabilities"]["pushNotifications"] is False
     config = {"taskId": "t", "url": "https://example.com/hook", "id": "c1"}
     assert off.error("CreateTaskPushNotificationConfig", config) == -32003

@@ -24,7 +24,7 @@ from a2a_server.submission import Submission
 from a2a_server.tasks import count_usage, prune
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from trust.limits import COLUMNS, Limits
 from trust.models import Caller
 from trust.services import caller_set_limits
@@ -138,7 +138,7 @@ def spent(transactional_db: None, product: Product, friend: Keyed) -> str:
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_the_sdk_client_sees_an_a2a_error(product: Product, spent: str, binding: str, streaming: bool) -> None:
     """Over REST the client knows only the specification's own errors, and tells the status of any other."""
-    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=30) as http:
+    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=PATIENCE) as http:
         config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
         client = await create_client(product.url, config)
         request = a2a_pb2.SendMessageRequest(
@@ -278,7 +278,7 @@ def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[A
     results: list[Any] = []
 
     def work() -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         for _ in range(each):
             try:
                 results.append(submit(**members))

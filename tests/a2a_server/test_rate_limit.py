@@ -22,6 +22,7 @@ from tests.a2a_server.test_authentication import Notes, scope_of
 from tests.conftest import Keyed
 from tests.product import Api, Product, message
 from tests.trust.tokens import OTHER_RSA, entry, forged, token
+from tests.waiting import PATIENCE
 from trust.identity import IdentityRefused, VerifiedIdentity
 from trust.keys import key_digest
 from trust.limits import COLUMNS, DEFAULTS, Limits
@@ -53,7 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Redis is waited for, as long as a busy machine makes it take: what is tested is how it counts."""
-    monkeypatch.setattr(limiting, "_TIMEOUT_SECONDS", 30)
+    monkeypatch.setattr(limiting, "_TIMEOUT_SECONDS", PATIENCE)
 
 
 @pytest.fixture

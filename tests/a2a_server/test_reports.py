@@ -28,35 +28,38 @@ def has_written(task: dict[str, str]) -> bool:
     return Task.objects.filter(pk=task["id"], pending_report__contains="Files touched").exists()
 
 
-def test_what_was_used_before_the_caller_canceled(api: Api) -> None:
-    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+def test_what_was_used_before_the_caller_canceled(api: Api, product: Product) -> None:
+    task = api.send(f"{WRITE}\nsleep: 600", at_once=True)
     wait_for(lambda: has_written(task))
     api.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     (told,) = reports()
-    assert told == f"Asked: {WRITE} sleep: 30\n{USED}\nCanceled."
+    assert told == f"Asked: {WRITE} sleep: 600\n{USED}\nCanceled."
 
 
-def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger: Keyed) -> None:
+def test_what_an_approved_run_used_before_it_was_canceled(strange: Api, stranger: Keyed, product: Product) -> None:
     Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
     grant_add(caller=stranger.caller, slug="tidy")
-    asked = message(f"{WRITE}\nsleep: 30", metadata={"skill": "tidy"})
+    asked = message(f"{WRITE}\nsleep: 600", metadata={"skill": "tidy"})
     task = strange.result("SendMessage", {"message": asked})["task"]
     decide(task, Decision.APPROVE)
     wait_for(lambda: has_written(task))
     strange.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     assert [told.splitlines()[-1] for told in reports()] == ["Canceled."]
 
 
-def test_what_was_used_before_the_owner_stopped_it(api: Api, friend: Keyed) -> None:
-    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+def test_what_was_used_before_the_owner_stopped_it(api: Api, friend: Keyed, product: Product) -> None:
+    task = api.send(f"{WRITE}\nsleep: 600", at_once=True)
     wait_for(lambda: has_written(task))
     grant_revoke(caller=friend.caller, slug="chat", stop=True)
+    product.lets_go_of(task["id"])
     (told,) = reports()
     assert told.splitlines()[1:] == [*USED.splitlines(), "Canceled: The owner took the grant for this back."]
 
 
 def test_what_was_used_before_the_worker_died(api: Api, product: Product) -> None:
-    task = api.send(f"{WRITE}\nsleep: 30", at_once=True)
+    task = api.send(f"{WRITE}\nsleep: 600", at_once=True)
     wait_for(lambda: has_written(task))
     product.signal("worker", signal.SIGKILL)
     Task.objects.filter(pk=task["id"]).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
@@ -88,34 +91,36 @@ def test_a_question_is_reported_too(api: Api) -> None:
     assert len(reports()) == 1
 
 
-def test_what_was_answered_before_the_caller_canceled(api: Api) -> None:
+def test_what_was_answered_before_the_caller_canceled(api: Api, product: Product) -> None:
     """No tool was used, but the caller has the text."""
-    task = api.send("stream: 2000", at_once=True)
+    task = api.send("stream: 30000", at_once=True)
     wait_for(lambda: "artifacts" in api.get(task["id"]))
     api.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     (told,) = reports()
-    assert told.startswith("Asked: stream: 2000\nAnswered so far: chunk 1 chunk 2")
+    assert told.startswith("Asked: stream: 30000\nAnswered so far: chunk 1 chunk 2")
     assert told.endswith("\nCanceled.")
 
 
 def test_what_the_owner_approved_and_the_worker_left_undone(strange: Api, stranger: Keyed, product: Product) -> None:
     Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
     grant_add(caller=stranger.caller, slug="tidy")
-    asked = message("sleep: 30", metadata={"skill": "tidy"})
+    asked = message("sleep: 600", metadata={"skill": "tidy"})
     task = strange.result("SendMessage", {"message": asked})["task"]
     decide(task, Decision.APPROVE)
     wait_for(lambda: Task.objects.get(pk=task["id"]).pending_report)
     product.signal("worker", signal.SIGKILL)
     Task.objects.filter(pk=task["id"]).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     strange.get(task["id"])
-    assert reports() == ["Asked for Tidy: sleep: 30\nFailed: server restarted"]
+    assert reports() == ["Asked for Tidy: sleep: 600\nFailed: server restarted"]
     product.revive()
 
 
-def test_what_is_only_read_is_no_report(strange: Api) -> None:
-    task = strange.send("sleep: 30", at_once=True)
+def test_what_is_only_read_is_no_report(strange: Api, product: Product) -> None:
+    task = strange.send("sleep: 600", at_once=True)
     wait_for(lambda: Task.objects.get(pk=task["id"]).repeatable)
     strange.result("CancelTask", {"id": task["id"]})
+    product.lets_go_of(task["id"])
     assert reports() == []
 
 

@@ -56,7 +56,7 @@ def test_an_answer_under_an_id_that_was_used_is_in_the_talk(strange: Api) -> Non
 
 def test_an_approved_run_is_not_done_again_when_its_worker_dies(strange: Api, product: Product) -> None:
     """Only the reading before it changed nothing."""
-    task = strange.send("sleep: 20\ndone")
+    task = strange.send("sleep: 600\ndone")
     decide(task, Decision.APPROVE)
     strange.wait(task["id"], "WORKING")
     assert not Task.objects.get(pk=task["id"]).repeatable

@@ -372,7 +372,7 @@ def test_an_approved_request_waits_for_its_busy_context(strange: Api, stranger: 
 
 
 def test_revoking_can_stop_what_runs(api: Api, friend: Keyed) -> None:
-    going = api.send("sleep: 30\nlate", at_once=True)
+    going = api.send("sleep: 600\nlate", at_once=True)
     api.wait(going["id"], "WORKING")
     assert grant_revoke(caller=friend.caller, slug="chat", stop=True)
     assert state_of(api.wait(going["id"], "CANCELED")) == "CANCELED"

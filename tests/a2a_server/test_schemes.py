@@ -64,7 +64,7 @@ EVERY = {
     "openIdConnect2": {"openIdConnectSecurityScheme": {"openIdConnectUrl": OTHER_DISCOVERY}},
     "name": {
         "apiKeySecurityScheme": {
-            "description": "A name of your own, at its word.",
+            "description": "Your name, without proof.",
             "location": "header",
             "name": "X-Agent-Name",
         }

@@ -50,7 +50,7 @@ async def test_a_whole_conversation(key: str, product: Product, binding: str, ve
         assert answered.artifacts[0].parts[0].text == "You said: monday"
         assert await client.get_task(a2a_pb2.GetTaskRequest(id=asked.id)) == answered
 
-        running = await _task(client, _request("sleep: 60", at_once=True))
+        running = await _task(client, _request("sleep: 600", at_once=True))
         canceled = await client.cancel_task(a2a_pb2.CancelTaskRequest(id=running.id))
         assert canceled.status.state == a2a_pb2.TASK_STATE_CANCELED
         with pytest.raises(TaskNotCancelableError):
@@ -67,28 +67,32 @@ async def test_a_whole_conversation(key: str, product: Product, binding: str, ve
 
 @pytest.mark.parametrize(("binding", "version"), INTERFACES)
 async def test_streams(key: str, product: Product, binding: str, version: str) -> None:
-    """Stream, and subscribe from a second client."""
+    """Stream, and subscribe from a second client to what waits for an answer."""
     async with (
         sdk_client(product, key, binding, version, streaming=True) as client,
         sdk_client(product, key, binding, version, streaming=True) as other,
     ):
-        text, states, second = "", [], None
-        async for event in client.send_message(_request("stream: 40")):
-            if event.HasField("task") and second is None:
-                second = asyncio.create_task(_last_state(other, event.task.id))
+        asked = [event async for event in client.send_message(_request("ask: ready?\nstream: 40"))]
+        assert asked[-1].status_update.status.state == a2a_pb2.TASK_STATE_INPUT_REQUIRED
+        task = asked[0].task
+        follows = asyncio.Event()
+        second = asyncio.create_task(_last_state(other, task.id, follows))
+        await follows.wait()
+        text, states = "", []
+        async for event in client.send_message(_request("yes", task_id=task.id, context_id=task.context_id)):
             if event.HasField("artifact_update"):
                 text += "".join(part.text for part in event.artifact_update.artifact.parts)
             if event.HasField("status_update"):
                 states.append(event.status_update.status.state)
         assert text == " ".join(f"chunk {number}" for number in range(1, 41))
         assert states[-1] == a2a_pb2.TASK_STATE_COMPLETED
-        assert second is not None
         assert await second == a2a_pb2.TASK_STATE_COMPLETED
 
 
-async def _last_state(client: Client, task_id: str) -> int:
+async def _last_state(client: Client, task_id: str, follows: asyncio.Event) -> int:
     state = 0
     async for event in client.subscribe(a2a_pb2.SubscribeToTaskRequest(id=task_id)):
+        follows.set()
         state = event.status_update.status.state if event.HasField("status_update") else state
     return state
 

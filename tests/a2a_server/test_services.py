@@ -33,8 +33,11 @@ from a2a_server.services import (
 )
 from a2a_server.submission import Submission
 from tests.conftest import Keyed
+from tests.waiting import wait_for
 from trust.keys import key_digest
+from trust.models import CHAT
 from trust.selectors import caller_by_key_digest
+from trust.services import grant_revoke
 from volcanic.aio.db import run_db
 from volcanic.models import Turn
 from volcanic.runtime import current
@@ -111,11 +114,11 @@ def test_what_a_submit_costs(
 
 
 def test_what_a_message_to_the_owner_costs(
-    stranger: Keyed, submission: Callable[..., Submission], django_assert_num_queries: DjangoAssertNumQueries
+    stranger: Keyed, submission: Callable[..., Submission], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """Three statements, authentication included: who is calling, where it stands, and all that its answer is."""
+    """At most three statements, authentication included: who is calling, where it stands, all that its answer is."""
     wanted = replace(submission(), caller_id=stranger.caller.pk, caller_name="stranger", skill="notify-user")
-    with django_assert_num_queries(3):
+    with django_assert_max_num_queries(3):
         caller_by_key_digest(key_digest(stranger.key))
         submitted = task_submit(submission=wanted)
     assert submitted.view is not None
@@ -127,7 +130,7 @@ def test_what_a_message_to_the_owner_costs(
 def test_what_an_echo_turn_costs(
     echo: None, submit: Submit, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """A whole turn in the worker: at most six statements, where nothing was said before and where something was."""
+    """A whole turn in the worker, where nothing was said before and where something was: at most six statements."""
     for _ in range(2):
         task_id = submit("hello", context_id="same")
         with django_assert_max_num_queries(6):
@@ -298,6 +301,27 @@ def test_an_unexpected_exception_says_nothing_of_itself(
     assert task.status_message is not None
     assert task.status_message["parts"] == [{"text": "The run failed unexpectedly."}]
     assert "the secret inside" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_runner_that_takes_long_to_load_costs_no_lease(
+    echo: None, submit: Submit, friend: Keyed, granted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker's first run loads the model's library: its lease is renewed meanwhile, in a triage too."""
+    if not granted:
+        grant_revoke(caller=friend.caller, slug=CHAT)
+    task_id = submit()
+
+    def load() -> EchoRunner:
+        claimed = Task.objects.get(pk=task_id).lease_expires_at
+        wait_for(lambda: Task.objects.filter(pk=task_id, lease_expires_at__gt=claimed).exists())
+        return EchoRunner()
+
+    for module in ("running", "triage"):
+        monkeypatch.setattr(f"a2a_server.{module}.runner", load)
+    task_run(task_id=task_id)
+    assert Task.objects.get(pk=task_id).state == (TaskState.COMPLETED if granted else TaskState.AUTH_REQUIRED)
 
 
 @pytest.mark.django_db(transaction=True)

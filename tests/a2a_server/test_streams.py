@@ -1,16 +1,19 @@
 """Streams: their order, their beginning and their end."""
 
 import json
+import signal
+import socket
 from itertools import pairwise
 from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings as django_settings
 
-from a2a_server.models import TaskEvent
+from a2a_server.models import Task, TaskEvent, TaskState
 from tests.conftest import Keyed
-from tests.product import Api, Product, message, sse, state_of
-from tests.waiting import wait_for
+from tests.product import Api, Product, message, sse, state_of, text_of
+from tests.waiting import PATIENCE, wait_for
 
 
 def _kinds(events: list[dict[str, Any]]) -> list[str]:
@@ -52,22 +55,26 @@ def test_a_stream_begins_with_the_task_and_ends_with_its_end(api: Api) -> None:
 
 
 def test_text_is_written_at_most_ten_times_a_second(api: Api) -> None:
-    """150 chunks over three seconds: one write for each 100 ms at most, and one for the end."""
-    task = api.send("stream: 150")
+    """Between two writes there are 100 ms at least; only the end comes at once."""
+    task = api.send("stream: 60")
     events = TaskEvent.objects.filter(task_id=task["id"], payload__has_key="artifactUpdate").order_by("seq")
     times = list(events.values_list("created_at", flat=True))
-    assert 5 < len(times) <= 3.5 * 10 + 1
+    assert len(times) > 2
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times[:-1])]
     assert min(gaps) >= 0.095
 
 
 def test_a_late_subscriber_sees_the_same(api: Api) -> None:
-    """B60, B67, B127: the snapshot, then what is new; every stream gets all events, each under its own request id."""
-    with api.stream("SendStreamingMessage", {"message": message("stream: 40")}, request_id="first") as events:
+    """The snapshot, then what is new; every stream gets all events, each under its own request id."""
+    with api.stream("SendStreamingMessage", {"message": message("stream: 30000")}, request_id="first") as events:
         first = [next(events) for _ in range(3)]
-        body = {"jsonrpc": "2.0", "id": "second", "method": "SubscribeToTask", "params": {"id": first[0]["task"]["id"]}}
+        task_id = first[0]["task"]["id"]
+        body = {"jsonrpc": "2.0", "id": "second", "method": "SubscribeToTask", "params": {"id": task_id}}
         with api.http.stream("POST", "/a2a", json=body) as response:
-            envelopes = list(sse(response))
+            late = sse(response)
+            envelopes = [next(late) for _ in range(3)]
+            api.result("CancelTask", {"id": task_id})
+            envelopes += late
         first += list(events)
     assert {envelope["id"] for envelope in envelopes} == {"second"}
     second = [envelope["result"] for envelope in envelopes]
@@ -146,47 +153,60 @@ def test_what_is_wrong_with_a_streaming_request_is_a_plain_error(api: Api, body:
 
 
 def test_a_reader_that_goes_does_not_stop_the_run(api: Api, product: Product, friend: Keyed) -> None:
-    """B51, B53: the task goes on, and the next stream gets the rest."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("stream: 40")}}
+    """The task goes on, and the next stream gets the rest."""
+    params = {"message": message("stream: 30000")}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
     with (
-        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}) as http,
+        httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, timeout=PATIENCE) as http,
         http.stream("POST", "/a2a", json=body) as response,
     ):
         task = next(sse(response))["result"]["task"]
     with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
-        seen = list(events)
-    assert state_of(seen[-1]["statusUpdate"]) == "COMPLETED"
+        seen = [next(events) for _ in range(4)]
+        api.result("CancelTask", {"id": task["id"]})
+        seen += events
+    assert _kinds(seen)[2:4] == ["artifactUpdate"] * 2
+    text = _text(seen)
+    assert text == " ".join(f"chunk {number}" for number in range(1, text.count("chunk") + 1))
+    assert state_of(seen[-1]["statusUpdate"]) == "CANCELED"
     assert "Traceback" not in product.log("web")
 
 
-def test_a_caller_that_stops_waiting_does_not_stop_the_run(api: Api) -> None:
-    with pytest.raises(httpx.ReadTimeout):
-        api.http.post(
-            "/a2a",
-            json={"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message("sleep: 1\nhi")}},
-            timeout=0.3,
-        )
-    (task,) = api.result("ListTasks")["tasks"]
-    api.wait(task["id"], "COMPLETED")
+def test_a_caller_that_stops_waiting_does_not_stop_the_run(api: Api, product: Product, friend: Keyed) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message("sleep: 1")}})
+    head = f"POST /a2a HTTP/1.1\r\nHost: x\r\nX-API-Key: {friend.key}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", product.port), timeout=PATIENCE) as raw:
+        raw.sendall((head + body).encode())
+        task = wait_for(Task.objects.filter(state=TaskState.WORKING).first)
+    assert text_of(api.wait(str(task.pk), "COMPLETED")) == "Done."
 
 
 def test_a_slow_reader_holds_nobody_up(api: Api) -> None:
-    """B55: one that reads nothing, one that reads all."""
-    with api.stream("SendStreamingMessage", {"message": message("stream: 100")}) as idle:
-        task = next(idle)["task"]
-        with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
-            seen = list(events)
-    assert _text(seen).endswith("chunk 100")
+    """One that reads nothing, of an answer that no buffer on the way holds, and one that reads all."""
+    answer = "x" * 8_000_000
+    task = api.send(f"ask: ready?\n{answer}")
+    with (
+        api.stream("SubscribeToTask", {"id": task["id"], "historyLength": 0}) as idle,
+        api.stream("SubscribeToTask", {"id": task["id"], "historyLength": 0}) as events,
+    ):
+        next(idle), next(events)
+        api.send("yes", taskId=task["id"], at_once=True)
+        assert _text(list(events)) == answer
+        assert state_of(api.send("hello")) == "COMPLETED"
 
 
 def test_many_silent_streams_leave_nothing_behind(api: Api, product: Product, friend: Keyed) -> None:
-    """B53, B171, B173: idle streams hold no database connection, and when their clients die the server is as before."""
+    """Idle streams hold no database connection, and when their clients die the server is as before."""
+    product.signal("web", signal.SIGKILL)  # connections that others left in its pool are no streams'
+    product.start_web()
     task = api.send("ask: well?")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}).encode()
     limits = httpx.Limits(max_connections=None)
-    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, limits=limits, timeout=30) as http:
+    with httpx.Client(base_url=product.url, headers={"X-API-Key": friend.key}, limits=limits, timeout=PATIENCE) as http:
         streams = [http.send(http.build_request("POST", "/a2a", content=body), stream=True) for _ in range(100)]
         assert {stream.status_code for stream in streams} == {200}
+        # A few threads keep theirs, and have all ask through them.
+        assert 0 < product.connections("web") <= django_settings.DB_THREADS
         assert state_of(api.send()) == "COMPLETED"
         for stream in streams:
             stream.close()

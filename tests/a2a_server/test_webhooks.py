@@ -154,14 +154,14 @@ def test_order_is_kept_over_retries(api: Api) -> None:
 
 
 def test_a_webhook_that_hangs_holds_no_other_up(api: Api) -> None:
-    """B77: not another task's, not another of the same task, not the task itself."""
+    """Not another task's, not another of the same task, not the task itself."""
     with Receiver(lambda _request, _number: None) as hanging, Receiver() as good:
         tasks = [api.result("SendMessage", _inline(hanging, path=f"/{number}"))["task"] for number in range(20)]
         assert {state_of(task) for task in tasks} == {"COMPLETED"}
         for task in tasks:
             _create(api, task, f"{good.url}/{task['id']}")
-        wait_for(lambda: len(good.accepted) == 20, 9)
-        assert len(hanging.received) == 20
+        wait_for(lambda: len(good.accepted) == 20)
+        assert len({request.path for request in hanging.received}) == 20
 
 
 def test_410_deletes_the_webhook(api: Api) -> None:
@@ -185,11 +185,11 @@ def test_a_webhook_deleted_while_its_task_runs_breaks_nothing(api: Api) -> None:
 
 
 def test_a_redirect_is_not_followed(api: Api) -> None:
-    """B68."""
-    with Receiver(lambda _request, _number: 302) as receiver:
+    """Its answer is all that is noted: what the webhook names may be an address inside."""
+    with Receiver(lambda request, _number: 200 if request.path == "/elsewhere" else 307) as receiver:
         task = api.result("SendMessage", _inline(receiver))["task"]
-        wait_for(lambda: PushDelivery.objects.filter(config__task_id=task["id"], last_status=302).exists())
-        assert receiver.accepted == []
+        wait_for(lambda: PushDelivery.objects.filter(config__task_id=task["id"], last_status=307).exists())
+        assert {request.path for request in receiver.received} == {"/"}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_wrong_address_changes_nothing(as_owner: Client, rows: Rows) -> None:
     workspace_set_channels(workspace=rows.workspace, text=SECRET)
     url = admin_url(Workspace, "change", rows.workspace.pk)
     for wrong, problem in (
-        ("syslog://", "this channel shows something on the server itself"),
+        ("syslog://", "this channel shows notifications on the server itself"),
         ("discord://[::1]/abcdefghijklmnopqrstuvwx", "a part of this address can"),
     ):
         answer = as_owner.post(url, _form(new_channels=f"ntfy://topic\n{wrong}"))
@@ -111,7 +111,7 @@ def test_deliveries_are_shown_without_addresses_and_tried_again(
     # Now it is pending, and may be on its way: it is left alone.
     with django_capture_on_commit_callbacks(execute=True):
         answer = as_owner.post(admin_url(NotificationDelivery, "changelist"), chosen, follow=True)
-    assert "Left as they are: 1. Only what was given up is tried again" in answer.content.decode()
+    assert "Left unchanged: 1. Only failed deliveries can be tried again" in answer.content.decode()
     assert len(sent) == 1
 
 
@@ -126,7 +126,7 @@ def test_one_test_at_a_time(as_owner: Client, rows: Rows, monkeypatch: pytest.Mo
     workspace_set_channels(workspace=rows.workspace, text=SECRET)
     button = reverse("admin:volcanic_workspace_send_test", args=[rows.workspace.pk])
     with workspaces._testing:
-        assert "being tried already" in as_owner.post(button, follow=True).content.decode()
+        assert "Another test is running" in as_owner.post(button, follow=True).content.decode()
     assert sent == []
     assert "delivered." in as_owner.post(button, follow=True).content.decode()
     assert sent == [SECRET]

@@ -116,7 +116,7 @@ def test_a_draft_is_shown_with_everything_that_a_decision_needs(as_owner: Client
         "I would write: Friday.",
         "It only looked; nothing was changed or sent.",
         "Have what it covers handled from now on",
-        "Covered is only what says the same as one of them, word for word. Anything else still comes to you.",
+        "Covered are only requests that say the same as an example, word for word. Other requests still come to you.",
         f'name="version" value="{draft.version}"',
         *BUTTONS,
     ):
@@ -148,7 +148,7 @@ def test_what_is_free_and_what_is_fixed_is_told(as_owner: Client, rows: Rows, ca
     skill = draft_approve(draft=draft, version=draft.version)
     skill_update(skill=skill, examples=["Note that order 4723 came", "Note that order <b>4724</b> came"])
     text = _page(as_owner, draft)
-    assert "Covered is only what says the same" in text
+    assert "Covered are only requests that say the same" in text
     assert "<bdi>4711</bdi>" not in text
     assert "<b>" not in text.split("What it covers:")[1].split("</p>")[0]
 

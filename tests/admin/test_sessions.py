@@ -70,7 +70,7 @@ def test_long_transcripts_go_page_by_page(as_owner: Client, rows: Rows, monkeypa
     assert older in newest
     assert "prompt 0" in _page(as_owner, rows, older)
     assert "prompt 2" in _page(as_owner, rows, "?before=x")
-    assert "No turn before that" in _page(as_owner, rows, "?before=0")
+    assert "No older turns" in _page(as_owner, rows, "?before=0")
 
 
 def test_lines_of_pydantic_ai() -> None:

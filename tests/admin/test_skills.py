@@ -179,7 +179,7 @@ def test_what_services_refuse_is_shown_at_its_field(as_owner: Client, rows: Rows
     for wrong, said in (
         ({"aliases": "chat"}, "chat: the skill chat has this id or alias."),
         ({"aliases": "Book it"}, "Book it: Use words of a-z and 0-9"),
-        ({"input_modes": "text"}, "text is no media type"),
+        ({"input_modes": "text"}, "text is not a media type"),
         ({"slug": "a--b"}, "Use words of a-z and 0-9"),
         ({"slug": "chat"}, "The skill chat has this id or alias."),
         ({"slug": rows.skill.slug}, "already exists"),

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.product import Product
+from tests.waiting import PATIENCE
 
 WIDTHS = {"desk": 1280, "phone": 390}
 
@@ -52,6 +53,8 @@ def page(
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         size = {"width": WIDTHS[request.param], "height": 900}
         page = browser.new_page(base_url=product.url, viewport=size)  # type: ignore[arg-type]
+        page.context.set_default_timeout(PATIENCE * 1000)
+        expect.set_options(timeout=PATIENCE * 1000)
         page.on("console", note_message)
         page.on("pageerror", note_error)
         yield page

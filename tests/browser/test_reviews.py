@@ -8,6 +8,7 @@ from a2a_server.models import TaskState
 from tests.admin.conftest import Rows, admin_url, make_review, make_rows, make_task, wire_message
 from tests.browser.test_admin import fits, log_in, open_page
 from tests.product import Product
+from tests.waiting import PATIENCE
 from trust.models import Review
 from volcanic.models import Workspace
 
@@ -36,7 +37,7 @@ def test_a_request_is_approved_on_its_page(waiting: tuple[Rows, list[Review]], p
     assert page.url.endswith(admin_url(Review, "change", second.pk))  # the next one
     fits(page)
     with product.api(rows.api_key) as api:
-        assert api.wait(str(first.task), "COMPLETED", 60)
+        assert api.wait(str(first.task), "COMPLETED")
     open_page(page, admin_url(Review, "change", first.pk))
     expect(page.get_by_text("second class")).to_be_visible()
     expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
@@ -53,6 +54,7 @@ def test_the_second_tab_is_told_that_it_was_decided(
     context = page.context.browser.new_context(
         base_url=product.url, viewport=size, storage_state=page.context.storage_state()
     )
+    context.set_default_timeout(PATIENCE * 1000)
     tab = context.new_page()
     tab.goto(admin_url(Review, "change", first.pk))
     card = page.locator("article").filter(has_text="book the train to Bern").first

@@ -1,5 +1,6 @@
 """Nothing outside of the workspace, nothing of other callers, nothing of the owner's: ways around it, tried."""
 
+import itertools
 import os
 import shutil
 import socket
@@ -239,7 +240,9 @@ def test_a_link_that_is_swapped_in_gains_nothing(folder: Path) -> None:
     read: set[bytes] = set()
     refused = 0
     try:
-        for number in range(1500):
+        for number in itertools.count():
+            if number >= 1500 and refused:  # a link was met at least once
+                break
             for path in ("real/secret.txt", "file"):
                 try:
                     files = WorkspaceFiles(folder, CALLER)
@@ -253,7 +256,6 @@ def test_a_link_that_is_swapped_in_gains_nothing(folder: Path) -> None:
         done.set()
         thread.join()
     assert read == {b"harmless"}
-    assert refused
     assert secret.read_text() == "secret-4711"
 
 

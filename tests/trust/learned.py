@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from a2a_server.models import Task, TaskState
+from tests.waiting import PATIENCE
 from trust.errors import DraftDecidedError, ReviewError
 from trust.learning.services import caller_learn
 from trust.models import CHAT, Caller, Level, Observation, Review, SkillDraft
@@ -120,7 +121,7 @@ def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         try:
             return call()
         except (DraftDecidedError, ReviewError) as error:

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from pytest_django.fixtures import Settings
 
+from tests.waiting import PATIENCE
 from trust.identity import IdentityRefused, VerifiedIdentity
 from trust.identity.admission import caller_of
 from trust.models import Caller, CallerIdentity
@@ -60,7 +61,7 @@ def test_no_more_get_in_at_the_same_time(
     barrier = threading.Barrier(threads)
 
     def call(number: int) -> str:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         try:
             return admit("one" if same else str(number))
         finally:

@@ -82,8 +82,9 @@ async def takes_more(turn: Turn, sink: Sink, more: int) -> Outcome:
     return Outcome(state=TurnState.COMPLETED)
 
 
-def _check_ids() -> list[str]:
-    return [str(error.id) for error in checks.run_checks()]
+def _messages() -> list[checks.CheckMessage]:
+    # Other checks look at the machine: whether it has a sandbox.
+    return [message for message in checks.run_checks() if str(message.id).startswith("trust.")]
 
 
 def test_nothing_is_offered_at_first(settings: Settings) -> None:
@@ -96,7 +97,7 @@ def test_a_listed_handler_is_loaded(settings: Settings) -> None:
     settings.SKILL_HANDLERS = [f"{HERE}.fine", f"{HERE}.instance"]
     assert handler(f"{HERE}.fine") is handler(f"{HERE}.fine") is sys.modules[HERE].fine
     assert handler(f"{HERE}.instance") is sys.modules[HERE].instance
-    assert _check_ids() == []
+    assert _messages() == []
 
 
 def test_what_is_not_listed_is_not_even_imported(settings: Settings) -> None:
@@ -125,7 +126,7 @@ def test_what_can_not_be_called_is_an_error_of_the_check(settings: Settings, pat
     settings.SKILL_HANDLERS = [f"{HERE}.fine", path]
     with pytest.raises(ImproperlyConfigured):
         handler(path)
-    (error,) = checks.run_checks()
+    (error,) = _messages()
     assert (error.id, error.hint) == ("trust.E002", "See docs/skills.md.")
     assert path in error.msg
 
@@ -139,7 +140,7 @@ async def test_the_handler_of_the_documentation(
     (tmp_path / "rooms.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     settings.SKILL_HANDLERS = re.findall(r"`SKILL_HANDLERS=([\w.]+)`", text)
-    assert _check_ids() == []
+    assert _messages() == []
     find_room = handler("rooms.find_room")
 
     with pytest.raises(TurnFailedError, match="The list of rooms is missing"):

@@ -37,6 +37,11 @@ def why(function: Callable[[], object]) -> str:
     return caught.value.reason
 
 
+def check_messages() -> list[checks.CheckMessage]:
+    # Other checks look at the machine: whether it has a sandbox.
+    return [message for message in checks.run_checks() if str(message.id).startswith("trust.")]
+
+
 class Fixed:
     """A verifier that always says the same, and notes that it was asked."""
 
@@ -122,14 +127,14 @@ def test_names_in_production(settings: Settings) -> None:
     settings.IDENTITY_VERIFIERS = ["trust.identity.name.NameVerifier"]
     with pytest.raises(ImproperlyConfigured):
         Resolver()
-    assert [error.id for error in checks.run_checks()] == ["trust.E001"]
+    assert [error.id for error in check_messages()] == ["trust.E001"]
 
 
 def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
     """As an error of `manage.py check`, not by a traceback."""
     settings.IDENTITY_VERIFIERS = ["trust.identity.jwt.JwtVerifier"]
     settings.JWT_ISSUERS = [entry(keys=[UNSUPPORTED])]
-    (error,) = checks.run_checks()
+    (error,) = check_messages()
     assert (error.id, "no public key" in error.msg) == ("trust.E001", True)
 
 
@@ -138,7 +143,7 @@ def test_a_key_that_is_not_supported_is_told(settings: Settings) -> None:
 )
 def test_verifiers_that_can_not_be_made(settings: Settings, verifiers: list[str]) -> None:
     settings.IDENTITY_VERIFIERS, settings.JWT_ISSUERS = verifiers, []
-    assert [error.id for error in checks.run_checks()] == ["trust.E001"]
+    assert [error.id for error in check_messages()] == ["trust.E001"]
 
 
 # The order of verifiers.
@@ -161,10 +166,12 @@ async def test_the_first_that_knows_decides() -> None:
 # From an identity to a caller.
 
 
-def test_a_known_identity(friend: Keyed, stranger: Keyed, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_known_identity(
+    friend: Keyed, stranger: Keyed, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
     """One statement; a disabled caller, another issuer's agent of the same id, and other letters are refused."""
     added = identity_add(caller=friend.caller, issuer=ISSUER, agent_id="agent-1")
-    with django_assert_num_queries(1):
+    with django_assert_max_num_queries(1):
         found = caller_of(identity())
     assert (found.id, found.name, found.key_id) == (friend.caller.id, "friend", None)
     assert why(lambda: caller_of(VerifiedIdentity("agent-1", "x", "https://other.example"))) == "unknown-agent"
@@ -282,6 +289,11 @@ def test_the_oldest_go(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not RefusedCall.objects.filter(source="0").exists()
 
 
+async def _written(log: RefusalLog) -> None:
+    assert log._writing is not None
+    await log._writing
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_flood_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 refused calls from as many addresses: few writes, few rows, all counted, nobody waits."""
@@ -298,10 +310,9 @@ async def test_a_flood_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20_000):
         log.note(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", "wrong-key", "/a2a")
         if number % 4000 == 0:
-            await asyncio.sleep(0.12)
-    assert log._writing is not None
-    await log._writing
+            await _written(log)
+    await _written(log)
     assert sum(writes) == 20_000
-    assert len(writes) <= 12
+    assert len(writes) == 6
     assert await run_db(RefusedCall.objects.count) <= 300
     assert await run_db(lambda: RefusedCall.objects.get(source="others").count) > 10_000

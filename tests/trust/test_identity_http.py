@@ -12,7 +12,7 @@ from pytest_httpserver import HTTPServer
 from tests.conftest import Keyed
 from tests.product import Api, Product, message, state_of
 from tests.trust.tokens import EC, OTHER_RSA, RSA, entry, jwk, token
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from trust.models import CHAT, Caller, Level, RefusedCall
 from trust.services import caller_set_enabled, caller_update, grant_add
 from volcanic.models import Workspace
@@ -28,7 +28,7 @@ def _publish(server: HTTPServer, *keys: dict[str, Any]) -> None:
 
 
 def _api(product: Product, text: str) -> Api:
-    return Api(httpx.Client(base_url=product.url, headers={"Authorization": f"Bearer {text}"}, timeout=30))
+    return Api(httpx.Client(base_url=product.url, headers={"Authorization": f"Bearer {text}"}, timeout=PATIENCE))
 
 
 def _refused(reason: str, count: int = 1) -> RefusedCall:
@@ -102,7 +102,7 @@ def test_calls_that_are_refused(trusting: Product) -> None:
                 assert "Bearer" in answer.headers["www-authenticate"]
                 assert reason not in answer.text
             assert http.get("/a2a/v1/tasks/some-id").status_code == 401
-    with httpx.Client(base_url=trusting.url) as http:
+    with httpx.Client(base_url=trusting.url, timeout=PATIENCE) as http:
         assert http.post("/a2a", json=SEND).status_code == 401
     assert _refused("no-credential").path == "/a2a"
     for reason, count in (("wrong-audience", 1), ("token-expired", 1), ("unknown-agent", 1), ("unknown-credential", 2)):

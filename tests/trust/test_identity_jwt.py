@@ -221,7 +221,7 @@ WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
         ([entry(leeway_seconds=-1)], "whole numbers"),
         ([entry(leeway_seconds=True)], "whole numbers"),
         ([entry(refresh_seconds=0)], "1 or more"),
-        ([entry(aud="x")], "no member aud"),
+        ([entry(aud="x")], "unknown member aud"),
         ([entry(), entry()], "twice"),
     ],
 )

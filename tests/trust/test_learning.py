@@ -273,12 +273,13 @@ def test_what_is_like_an_undecided_or_rejected_draft_is_known(stranger: Keyed, s
     [
         (
             _asked(ORDER, "4711", "4715", "4719"),
-            "Covered is only what says the same as one of them, word for word. Anything else still comes to you.",
+            "Covered are only requests that say the same as an example, word for word. "
+            "Other requests still come to you.",
         ),
         (
             _asked(AT, "8:15", "8:30", "8:45"),
-            "Covered is what says the same as one of them, word for word, but for when: "
-            "at a time between 08:15 and 08:45. Anything else still comes to you.",
+            "Covered are requests that say the same as an example, word for word. Only the time may differ: "
+            "at a time between 08:15 and 08:45. Other requests still come to you.",
         ),
     ],
 )

@@ -185,15 +185,15 @@ def test_a_decision_is_about_the_version_that_was_shown(draft: SkillDraft) -> No
 
 def test_what_a_draft_covers_is_told(draft: SkillDraft) -> None:
     ident = str(draft.pk)
-    told = "Covered is what says the same as one of them, word for word, but for when: "
-    told += "of any weekday, “tomorrow” and the like. Anything else still comes to you."
+    told = "Covered are requests that say the same as an example, word for word. Only the time may differ: "
+    told += "of any weekday, “tomorrow” and the like. Other requests still come to you."
     assert f"\n{told}\nlearned from" in _run("draft", ident, "show")
     facts = _json("draft", ident, "show")
     assert (facts["covers"], facts["fixed"]) == (told, [])
     orders = [f"Refund 50 EUR to Anna for order {number}" for number in (4711, 4715)]
     draft_update(draft=draft, version=1, examples=orders)
     text = _run("draft", ident, "show")
-    assert "\nCovered is only what says the same as one of them, word for word. Anything else" in text
+    assert "\nCovered are only requests that say the same as an example, word for word. Other requests" in text
     assert "\nfixed: 4711, 4715\n" in text
 
 

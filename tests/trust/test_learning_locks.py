@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from tests.conftest import Keyed
 from tests.trust.learned import PARCEL, at_once, decided, drafted, thrice, waiting
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from trust.decisions import review_decide
 from trust.errors import DraftDecidedError
 from trust.learning.services import caller_learn, draft_approve, draft_reject, not_like_this, observations_reverse
@@ -52,7 +52,7 @@ def between(first: Callable[[], Any], other: Callable[[], Any], then: Callable[[
         thread.start()
         wait_for(lambda: not thread.is_alive() or _somebody_waits())
         answer = then()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert len(said) == 1, "it was locked out"
     return [said[0], answer]
 

@@ -13,6 +13,7 @@ from werkzeug import Request, Response
 
 from tests.conftest import Keyed
 from tests.trust.learned import DAYS, PARCEL, decided, learner, thrice, used
+from tests.waiting import PATIENCE
 from trust.learning.services import caller_learn
 from trust.models import Caller, Grant, Level, Observation, SkillDraft
 from trust.services import caller_set_level
@@ -68,7 +69,7 @@ def provider(httpserver: HTTPServer, settings: Settings, monkeypatch: pytest.Mon
     settings.MODEL = "openai-chat:test"
     current.runner.cache_clear()
     yield Provider(httpserver)
-    asyncio.run_coroutine_threadsafe(_close(), get_loop()).result(10)
+    asyncio.run_coroutine_threadsafe(_close(), get_loop()).result(PATIENCE)
     current.runner.cache_clear()
 
 
@@ -301,7 +302,7 @@ def test_a_model_that_hangs_is_given_up(caller: Caller, provider: Provider, sett
     left = asyncio.run_coroutine_threadsafe(_event(), get_loop()).result()
 
     def hang() -> Response:
-        asyncio.run_coroutine_threadsafe(left.wait(), get_loop()).result(10)
+        asyncio.run_coroutine_threadsafe(left.wait(), get_loop()).result(PATIENCE)
         return refusal(500, "too late")
 
     thrice(caller)

@@ -10,9 +10,9 @@ from django.db import IntegrityError, transaction
 
 from tests.conftest import Keyed
 from trust.keys import key_digest, key_hint
-from trust.models import Caller, CallerKey, Grant, Level, Skill
+from trust.models import AuditEntry, Caller, CallerKey, Grant, Level, Skill
 from trust.selectors import caller_by_key_digest
-from trust.services import caller_create, caller_update, grant_add, key_rotate
+from trust.services import caller_create, caller_update, grant_add, key_rotate, request_refused
 from volcanic.models import Workspace
 
 
@@ -120,3 +120,14 @@ def test_the_owners_change_does_not_undo_what_others_wrote_meanwhile(friend: Key
     caller_update(caller=stale, level=Level.LEARN, note="seen")
     now = Caller.objects.get(pk=stale.pk)
     assert (now.level, now.note, now.interaction_count, now.enabled) == (Level.LEARN, "seen", 7, False)
+
+
+def test_a_refusal_is_written_down_once_however_often_it_asks(stranger: Keyed) -> None:
+    """Once an hour for each skill."""
+    asked = [
+        request_refused(caller_id=stranger.caller.pk, skill=skill, reason="not granted")
+        for skill in ("query-availability", "query-availability", "", "query-availability", "")
+    ]
+    assert asked == [True, False, True, False, False]
+    lines = AuditEntry.objects.filter(action="request.refused").order_by("id")
+    assert list(lines.values_list("subject", flat=True)) == ["query-availability", ""]

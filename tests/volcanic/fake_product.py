@@ -65,7 +65,7 @@ class Services:
 def main(port: str, folder: str, fault: str = "") -> int:
     log = Log(sys.stdout)
 
-    def program(name: str, its_fault: str = "", grace: float = 20.0) -> Spec:
+    def program(name: str, its_fault: str = "", grace: float = 3600.0) -> Spec:
         argv = (sys.executable, "-c", PROGRAM, folder, name, its_fault)
         return Spec(name=name, argv=argv, ready_text=" ready.", grace=grace, death_signal=signal.SIGKILL)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.waiting import PATIENCE
 from volcanic import outbound
 from volcanic.outbound import OutboundError
 
@@ -88,7 +89,7 @@ async def serving(handler: Handler | bytes, context: ssl.SSLContext | None = Non
         await asyncio.gather(*noted.handlers)
 
 
-async def get(url: str, limit: int = 1000, timeout: float = 2) -> outbound.Response:
+async def get(url: str, limit: int = 1000, timeout: float = PATIENCE) -> outbound.Response:
     """Requests `url`, with limits that suit most tests."""
     return await outbound.request("GET", url, timeout=timeout, max_response_bytes=limit)
 

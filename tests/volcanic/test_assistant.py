@@ -10,6 +10,7 @@ import pytest
 
 from tests.openai_server import OpenAIServer, Refusal, Reply
 from tests.volcanic.turns import MakeTurn, RecordingSink, RegisterTool, add, past_turn, said
+from tests.waiting import PATIENCE
 from volcanic.runtime import tools
 from volcanic.runtime.assistant import CUT, TOOL_RETRIES, AssistantRunner
 from volcanic.runtime.base import Inbound, PastTurn, TurnFailedError, TurnState
@@ -243,12 +244,12 @@ async def test_cancelling_closes_the_connection(
 ) -> None:
     openai_server.replies.append(Reply(chunks=chunks, hang=True))
     run = asyncio.create_task(runner.run(make_turn("hello"), sink))
-    assert await asyncio.to_thread(openai_server.hanging.wait, 5)
+    assert await asyncio.to_thread(openai_server.hanging.wait, PATIENCE)
     run.cancel()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):
             await run
-    assert await asyncio.to_thread(openai_server.left.wait, 1)
+    assert await asyncio.to_thread(openai_server.left.wait, PATIENCE)
 
 
 async def test_cancelling_ends_a_tool_call(
@@ -271,10 +272,10 @@ async def test_cancelling_ends_a_tool_call(
     register("wait", wait)
     openai_server.replies.append(Reply(calls=(("c1", "wait", "{}"),)))
     run = asyncio.create_task(runner.run(make_turn("go", tools=frozenset({"wait"})), sink))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await started.wait()
     run.cancel()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):
             await run
     assert ended.is_set()
@@ -288,7 +289,7 @@ async def test_what_the_sink_raises_ends_the_turn(
             raise ValueError("the lease is lost")
 
     openai_server.replies.append(Reply(chunks=("Wait",), hang=True))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(ValueError, match="the lease is lost"):
             await runner.run(make_turn("hello"), LostSink())
 

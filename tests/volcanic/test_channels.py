@@ -47,8 +47,8 @@ def test_channels_are_shown_without_secrets(url: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("secret-word", "no address that Apprise knows"),
-        ("secret-word://x", "no address that Apprise knows"),
+        ("secret-word", "Apprise does not know this kind of address"),
+        ("secret-word://x", "Apprise does not know this kind of address"),
         ("slack://secret-word", "incomplete, or needs software"),
         ("xmpp://olivia:secret-word@192.0.2.1", "incomplete, or needs software"),
         ("syslog://", "on the server itself"),
@@ -58,7 +58,7 @@ def test_channels_are_shown_without_secrets(url: str, shown: str) -> None:
         ("macosx://", "on the server itself"),
         (f"discord://4174216298/{TOKEN}?template=/etc/passwd", "names a file"),
         ("fcm://project/device?keyfile=/etc/passwd", "names a file"),
-        (ODD, "part of this address can't be right"),
+        (ODD, "this address has an invalid part"),
     ],
 )
 def test_what_can_not_be_a_channel(url: str, problem: str, caplog: pytest.LogCaptureFixture) -> None:

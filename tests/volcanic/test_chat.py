@@ -113,6 +113,18 @@ def test_a_worker_killed_in_between(chat: Shell, product: Product) -> None:
     assert "waits behind" in err
 
 
+def test_a_worker_that_is_stopped_ends_what_runs(chat: Shell, product: Product) -> None:
+    """SIGTERM: after its grace the worker itself says so, and no lease has to pass."""
+    first = chat.start("sleep: 600")
+    wait_for(lambda: Prompt.objects.filter(state="running").exists())
+    product.signal("worker", signal.SIGTERM)
+    out, _ = first.communicate(timeout=300)
+    assert (first.returncode, out) == (1, "server restarted\n")
+    wait_for(lambda: not product.runs("worker"))
+    product.start_worker()
+    assert chat("still there?")[:2] == (0, "still there?\n")
+
+
 def _swept() -> bool:
     sweep_prompts.delay()
     return True

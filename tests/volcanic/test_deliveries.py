@@ -252,7 +252,7 @@ async def test_what_is_gone_is_no_error(
     await run_db(work.settle, job, await work.do(job))
     row = await run_db(make, "what-was-an-address://once")
     await work.serve(_queue(row))
-    assert (await _row(row)).last_error == "The address is none that can be used here."
+    assert (await _row(row)).last_error == "The address can't be used here."
     assert "broke off" not in caplog.text
 
 
@@ -265,7 +265,7 @@ def test_the_running_product_sends(transactional_db: None, product: Product, wor
         workspace_set_channels(workspace=workspace, text="\n".join(channels))
         notification_create(workspace_id=workspace.pk, session_id=None, text="Hello.", caller="bot")
         tell.delay()
-        wait_for(lambda: mail.received and receiver.received, 30)
+        wait_for(lambda: mail.received and receiver.received)
         down = NotificationDelivery.objects.exclude(last_error="")
         wait_for(down.exists)
         wait_for(lambda: NotificationDelivery.objects.filter(state="delivered").count() == 2)

@@ -17,7 +17,7 @@ import pytest
 import redis
 from environs import Env
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from volcanic.processes import embedded
 from volcanic.processes.embedded import binaries, instance, orphans, paths, servers
 from volcanic.processes.embedded.paths import Paths, Urls
@@ -35,6 +35,7 @@ from volcanic.processes.embedded import running
 with running(Path(sys.argv[1]), durable=sys.argv[2] == "durable") as urls:
     print("ready", flush=True)
     sys.stdin.read()
+    print("leaving", flush=True)
 """
 
 
@@ -111,7 +112,7 @@ def holder(var: Path, durability: str = "fast") -> Generator[subprocess.Popen[by
         process.stdin.close()
         process.stdout.close()
         where = paths.find(var)
-        wait_for(lambda: not server_pids(where), 30)
+        wait_for(lambda: not server_pids(where))
 
 
 def started(process: subprocess.Popen[bytes]) -> None:
@@ -257,10 +258,12 @@ def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:
         started(owner)
         with embedded.running(var) as urls, connect(urls) as connection:
             leave(owner)
+            assert owner.stdout is not None
+            assert owner.stdout.readline() == b"leaving\n"
             with pytest.raises(subprocess.TimeoutExpired):
                 owner.wait(0.5)
             connection.execute("SELECT 1")
-        assert owner.wait(10) == 0
+        assert owner.wait(PATIENCE) == 0
     assert server_pids(paths.find(var)) == []
 
 
@@ -272,8 +275,8 @@ def test_two_processes_that_begin_at_once_share_one_instance(var: Path) -> None:
         assert len(orphans.find(where.valkey, "valkey-server")) == 1
         leave(one)
         leave(other)
-        assert one.wait(10) == 0
-        assert other.wait(10) == 0
+        assert one.wait(PATIENCE) == 0
+        assert other.wait(PATIENCE) == 0
 
 
 def test_server_that_the_running_instance_lacks_is_named(var: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +301,8 @@ def test_live_instance_is_neither_joined_by_a_runner_nor_removed(var: Path) -> N
 
 
 def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
+    where = paths.find(var)
+
     async def scenario() -> None:
         runner = embedded.Embedded(var)
         urls = await runner.start()
@@ -307,8 +312,7 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
             assert sorted(before) == ["postgres", "valkey"]
             for pid in before.values():
                 os.kill(pid, signal.SIGKILL)
-            deadline = asyncio.get_running_loop().time() + 20
-            where = paths.find(var)
+            deadline = asyncio.get_running_loop().time() + PATIENCE
             while before.items() & runner.pids().items() or not await asyncio.to_thread(_answers, where):
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.02)
@@ -318,7 +322,7 @@ def test_killed_servers_come_back_under_a_runner(var: Path) -> None:
         assert runner.pids() == {}
 
     asyncio.run(scenario())
-    assert server_pids(paths.find(var)) == []
+    assert server_pids(where) == []
 
 
 def _answers(where: Paths) -> bool:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.volcanic.turns import MakeTurn, RecordingSink, RegisterTool, add, past_turn
+from tests.waiting import PATIENCE
 from volcanic.runtime.assistant import AssistantRunner
 from volcanic.runtime.base import TurnFailedError, TurnState
 from volcanic.runtime.echo import EchoRunner
@@ -92,7 +93,7 @@ async def test_sleep_can_be_cancelled(runner: AssistantRunner, make_turn: MakeTu
     while not sink.shown:
         await asyncio.sleep(0.005)
     run.cancel()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):
             await run
     assert sink.shown == "first"

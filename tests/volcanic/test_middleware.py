@@ -11,7 +11,7 @@ from django.test import AsyncClient, Client
 from pytest_django.fixtures import Settings
 
 from tests.product import Product
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from volcanic.acting import current
 from volcanic.models import Presence, Workspace
 
@@ -70,7 +70,9 @@ def test_customers_and_strangers_are_no_owners() -> None:
 def test_in_the_running_product(transactional_db: None, product: Product, owner: User, workspace: Workspace) -> None:
     """The log lines of a view that runs in another thread tell the id and who acts."""
     product.revive()
-    with httpx.Client(base_url=product.url, follow_redirects=True, headers={"X-Request-ID": GIVEN}) as browser:
+    with httpx.Client(
+        base_url=product.url, follow_redirects=True, headers={"X-Request-ID": GIVEN}, timeout=PATIENCE
+    ) as browser:
         assert browser.get("/static/volcanic/favicon.svg").headers.get("X-Request-ID") is None
         browser.get("/admin/login/")
         form = {"username": "olivia", "password": "olivia-password", "next": "/admin/"}

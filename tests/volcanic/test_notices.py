@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
+from tests.waiting import PATIENCE
 from volcanic.celery import app
 from volcanic.models import Notification, NotificationDelivery, Prompt, Session, Turn, Workspace
 from volcanic.notifications.telling import Notice, compose, notifications_prune, notifications_tell
@@ -185,9 +186,9 @@ def test_two_at_once_tell_once(leave: Leave, workspace: Workspace) -> None:
 
     def tell_often() -> None:
         for _ in range(rounds):
-            barrier.wait(10)
+            barrier.wait(PATIENCE)
             notifications_tell()
-            barrier.wait(10)
+            barrier.wait(PATIENCE)
         connection.close()
 
     other = threading.Thread(target=tell_often)
@@ -195,10 +196,10 @@ def test_two_at_once_tell_once(leave: Leave, workspace: Workspace) -> None:
     for number in range(rounds):
         for line in range(5):
             leave(f"{number}.{line}", "bot")
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         notifications_tell()
-        barrier.wait(10)
-    other.join(10)
+        barrier.wait(PATIENCE)
+    other.join(PATIENCE)
     # None twice, none left out, none torn from those it waited with.
     assert [text.count("bot:") for text in _told()] == [5] * rounds
     assert NotificationDelivery.objects.count() == rounds

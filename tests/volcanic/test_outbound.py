@@ -21,6 +21,7 @@ from tests.volcanic.peers import (
     refused,
     serving,
 )
+from tests.waiting import PATIENCE
 from volcanic import outbound
 from volcanic.outbound import OutboundError, backend, client
 
@@ -70,7 +71,7 @@ async def test_inward_urls_are_refused_when_registered_and_when_called(
     for attempt in (
         outbound.check_url(url),
         get(url),
-        outbound.download(url, limit=10, timeout=10, into=tmp_path / "file"),
+        outbound.download(url, limit=10, timeout=PATIENCE, into=tmp_path / "file"),
     ):
         with pytest.raises(OutboundError) as caught:
             await attempt

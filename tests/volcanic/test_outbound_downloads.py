@@ -12,6 +12,7 @@ from tests.volcanic.peers import (
     refused,
     serving,
 )
+from tests.waiting import PATIENCE
 from volcanic import outbound
 from volcanic.outbound import client
 
@@ -25,18 +26,20 @@ async def test_a_download(size: int, tmp_path: Path) -> None:
     body = b"x" * size
     async with serving(answer(body, "Content-Type: Application/PDF; charset=x")) as server:
         url = f"http://peer.test:{server.port}/files/a%20b.pdf?token=secret"
-        done = await outbound.download(url, limit=size, timeout=10, into=tmp_path / "file")
+        done = await outbound.download(url, limit=size, timeout=PATIENCE, into=tmp_path / "file")
         assert done == outbound.Downloaded(size, "application/pdf", "a b.pdf")
         assert (tmp_path / "file").read_bytes() == body
         file = io.BytesIO()
-        assert await outbound.download(url, limit=size, timeout=10, into=file) == done
+        assert await outbound.download(url, limit=size, timeout=PATIENCE, into=file) == done
         assert file.getvalue() == body
 
 
 @opened
 async def test_a_file_that_says_it_is_too_large_is_not_begun(tmp_path: Path) -> None:
     async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n") as server:
-        attempt = outbound.download(f"http://peer.test:{server.port}/", limit=10, timeout=10, into=tmp_path / "file")
+        attempt = outbound.download(
+            f"http://peer.test:{server.port}/", limit=10, timeout=PATIENCE, into=tmp_path / "file"
+        )
         await refused(attempt, "sends more than 10 bytes", permanent=True)
     assert not list(tmp_path.iterdir())
 
@@ -46,11 +49,11 @@ async def test_a_length_that_is_a_lie(tmp_path: Path) -> None:
     """More follows than was said: it is no part of the file, and no answer to the next request."""
     async with serving(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood, and evil") as server:
         url = f"http://peer.test:{server.port}/"
-        await outbound.download(url, limit=4, timeout=10, into=tmp_path / "file")
+        await outbound.download(url, limit=4, timeout=PATIENCE, into=tmp_path / "file")
         assert (tmp_path / "file").read_bytes() == b"good"
-        attempt = outbound.download(url, limit=4, timeout=10, into=tmp_path / "next")
+        attempt = outbound.download(url, limit=4, timeout=PATIENCE, into=tmp_path / "next")
         await refused(attempt, "does not speak HTTP", permanent=False)
-        await outbound.download(url, limit=4, timeout=10, into=tmp_path / "next")
+        await outbound.download(url, limit=4, timeout=PATIENCE, into=tmp_path / "next")
         assert (tmp_path / "next").read_bytes() == b"good"
 
 
@@ -60,7 +63,9 @@ async def test_a_length_that_is_a_lie(tmp_path: Path) -> None:
 )
 async def test_statuses_of_downloads(status: int, permanent: bool, tmp_path: Path) -> None:
     async with serving(answer(b"", status=f"{status} X")) as server:
-        attempt = outbound.download(f"http://peer.test:{server.port}/", limit=9, timeout=10, into=tmp_path / "file")
+        attempt = outbound.download(
+            f"http://peer.test:{server.port}/", limit=9, timeout=PATIENCE, into=tmp_path / "file"
+        )
         await refused(attempt, f"peer.test answered {status}$", permanent)
     assert not list(tmp_path.iterdir())
 
@@ -73,7 +78,7 @@ async def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     async with serving(answer(b"theirs")) as server:
         for into in (there, link):
             with pytest.raises(FileExistsError):
-                await outbound.download(f"http://peer.test:{server.port}/", limit=9, timeout=10, into=into)
+                await outbound.download(f"http://peer.test:{server.port}/", limit=9, timeout=PATIENCE, into=into)
     assert there.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
 
@@ -82,7 +87,7 @@ async def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 async def test_a_cancelled_download_leaves_nothing(tmp_path: Path) -> None:
     async with serving(drip_body) as server:
         url = f"http://peer.test:{server.port}/"
-        download = asyncio.create_task(outbound.download(url, limit=5000, timeout=10, into=tmp_path / "file"))
+        download = asyncio.create_task(outbound.download(url, limit=5000, timeout=PATIENCE, into=tmp_path / "file"))
         while not (tmp_path / "file").exists():
             await asyncio.sleep(0.01)
         download.cancel()
@@ -101,7 +106,7 @@ async def test_a_full_disk_leaves_nothing_and_is_no_fault_of_the_server(tmp_path
     file = Full()
     async with serving(answer(b"x" * 1000)) as server:
         with pytest.raises(OSError, match="No space"):
-            await outbound.download(f"http://peer.test:{server.port}/", limit=1000, timeout=10, into=file)
+            await outbound.download(f"http://peer.test:{server.port}/", limit=1000, timeout=PATIENCE, into=file)
     assert file.getvalue() == b""
 
 

@@ -27,6 +27,7 @@ from tests.volcanic.peers import (
     silence,
     smtp,
 )
+from tests.waiting import PATIENCE
 from volcanic import outbound
 from volcanic.outbound import client
 
@@ -47,7 +48,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
                 "Content-Length": "9",
             },
             content=b"{}",
-            timeout=10,
+            timeout=PATIENCE,
             max_response_bytes=6,
         )
     assert (response.status, response.body, response.headers["x-two"]) == (202, b"thanks", "a, b")
@@ -71,7 +72,7 @@ async def test_the_cap_is_exact(tmp_path: Path) -> None:
         assert (await get(url, limit=6)).body == b"thanks"
         await refused(get(url, limit=5), "peer.test sends more than 5 bytes", permanent=False)
         for port in (server.port, unannounced.port):
-            attempt = outbound.download(f"http://peer.test:{port}/", limit=5, timeout=10, into=tmp_path / "file")
+            attempt = outbound.download(f"http://peer.test:{port}/", limit=5, timeout=PATIENCE, into=tmp_path / "file")
             await refused(attempt, "peer.test sends more than 5 bytes", permanent=True)
     assert not list(tmp_path.iterdir())
 
@@ -84,7 +85,7 @@ async def test_a_header_s_value_can_t_add_headers(value: str) -> None:
             "POST",
             f"http://peer.test:{server.port}/",
             headers={"X-A2A-Notification-Token": value},
-            timeout=10,
+            timeout=PATIENCE,
             max_response_bytes=10,
         )
         await refused(attempt, "method or headers are not valid", permanent=True)
@@ -123,7 +124,7 @@ async def test_redirects_are_returned_and_not_followed(status: int, tmp_path: Pa
             url = f"http://peer.test:{server.port}/"
             response = await get(url)
             assert (response.status, "location" in response.headers) == (status, True)
-            attempt = outbound.download(url, limit=10, timeout=10, into=tmp_path / "file")
+            attempt = outbound.download(url, limit=10, timeout=PATIENCE, into=tmp_path / "file")
             await refused(attempt, f"answered {status}, and redirects are not followed", permanent=True)
     assert (len(server.requests), target.connections) == (2, 0)
     assert not list(tmp_path.iterdir())
@@ -163,7 +164,7 @@ HARMFUL = [
 @opened
 @pytest.mark.parametrize(("handler", "text"), HARMFUL)
 async def test_harmful_servers(handler: Handler, text: str, tmp_path: Path) -> None:
-    timeout = 0.1 if "did not answer" in text else 5
+    timeout = 0.1 if "did not answer" in text else PATIENCE
     async with serving(handler) as server:
         url = f"http://peer.test:{server.port}/"
         await refused(get(url, limit=3000, timeout=timeout), text, permanent=False)
@@ -197,7 +198,7 @@ async def test_a_hanging_server_does_not_hold_up_others() -> None:
         waiting = [asyncio.create_task(get(f"http://peer.test:{hanging.port}/")) for _ in range(60)]
         while hanging.connections < 60:
             await asyncio.sleep(0.01)
-        assert (await get(f"http://peer.test:{server.port}/", timeout=10)).body == b"hello"
+        assert (await get(f"http://peer.test:{server.port}/", timeout=PATIENCE)).body == b"hello"
         for task in waiting:
             task.cancel()
         assert all(

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.product import free_port
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from volcanic.processes import embedded
 from volcanic.processes.supervisor import launch
 
@@ -42,11 +41,11 @@ class Product:
             self.lines.append(line.rstrip("\n"))
 
     def wait_ready(self) -> None:
-        wait_for(lambda: f"ready: http://localhost:{self.port}" in self.lines, 20)
+        wait_for(lambda: f"ready: http://localhost:{self.port}" in self.lines)
 
-    def wait_end(self, timeout: float = 20) -> int:
+    def wait_end(self, timeout: float = PATIENCE) -> int:
         code = self.process.wait(timeout)
-        self._reader.join(5)
+        self._reader.join(PATIENCE)
         return code
 
     def pid(self, name: str) -> int:
@@ -157,10 +156,8 @@ def test_second_signal_hastens(tmp_path: Path, products: list[Product]) -> None:
     product.wait_ready()
     product.process.send_signal(signal.SIGINT)
     wait_for(lambda: "beat stopped" in product.events())
-    began = time.monotonic()
     product.process.send_signal(signal.SIGINT)
-    assert product.wait_end() == 0
-    assert time.monotonic() - began < 10  # its grace is 20 s
+    assert product.wait_end() == 0  # its grace is an hour
     assert product.events()[-1] == "database stopped"
 
 
@@ -191,7 +188,7 @@ def test_reader_that_goes_away_stops_everything(tmp_path: Path) -> None:
     assert process.stdout is not None
     wait_for(lambda: (tmp_path / "web.pid").exists())
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert not any(alive(int(path.read_text())) for path in tmp_path.glob("*.pid"))
 
 
@@ -203,7 +200,7 @@ def test_hung_up_terminal_stops_everything(tmp_path: Path) -> None:
     wait_for(lambda: (tmp_path / "web.pid").exists())
     assert b"\033[" in os.read(terminal, 65536)
     os.close(terminal)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert not any(alive(int(path.read_text())) for path in tmp_path.glob("*.pid"))
 
 
@@ -224,13 +221,13 @@ def test_real_product_is_ready_when_it_says_so_and_leaves_nothing(
     try:
         lines = [line.rstrip("\n") for line in iter(process.stdout.readline, f"ready: http://localhost:{port}\n")]
         assert process.poll() is None, lines
-        with urllib.request.urlopen(f"http://localhost:{port}/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://localhost:{port}/healthz", timeout=PATIENCE) as answer:
             assert answer.status == 200
         running = children(process.pid)
         assert len(running) == 6
         process.send_signal(number)
         process.stdout.read()
-        assert process.wait(30) == code
+        assert process.wait(PATIENCE) == code
         wait_for(lambda: not any(map(alive, running)))
     finally:
         process.kill()

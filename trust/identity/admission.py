@@ -1,4 +1,4 @@
-"""The caller that a verified identity stands for, and the admission of agents unknown so far."""
+"""Admission: finds the caller of a verified identity, and makes a caller for an agent unknown so far."""
 
 import logging
 import re
@@ -17,15 +17,18 @@ from volcanic.models import Workspace
 logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 40
-# Each further try means that another process took the very name in the same moment.
+# The most attempts to admit an agent. An attempt fails if another process took the same name at the same moment.
 _TRIES = 20
-# Of the advisory locks, those of admissions.
+# The class of PostgreSQL's advisory locks that admissions use.
 _LOCK_CLASS = 0x41444D54
 
 
 def caller_of(identity: VerifiedIdentity) -> AuthenticatedCaller:
-    """Returns the caller of an identity; one that is new is made a caller at Observe where ADMIT_UNKNOWN names its
-    issuer, up to MAX_ADMITTED_CALLERS. Raises IdentityRefused. One statement for whoever is known."""
+    """Returns the caller of an identity. A new identity gets a new caller if ADMIT_UNKNOWN names its issuer.
+
+    A new caller is at Observe. Each issuer gets MAX_ADMITTED_CALLERS callers at most. Raises IdentityRefused if there
+    is no caller, or if the caller is disabled. A known identity costs one SQL statement.
+    """
     if not _storable(identity.agent_id) or not _storable(identity.issuer):
         raise IdentityRefused("bad-agent-id")
     if known := _known(identity):
@@ -60,8 +63,10 @@ def _admit(identity: VerifiedIdentity, workspace: Workspace) -> None:
 
 
 def _is_full(issuer: str) -> bool:
-    """Whether as many agents of the issuer are callers as may be. Nobody else counts them until the transaction ends:
-    each has to see those whom the others admit."""
+    """Returns whether the issuer has MAX_ADMITTED_CALLERS callers already.
+
+    It takes an advisory lock until the transaction ends, so that each admission counts the agents that others admit.
+    """
     most = settings.MAX_ADMITTED_CALLERS
     if not most:
         return False
@@ -94,13 +99,13 @@ def _workspace(slug: str) -> Workspace:
 
 
 def name_from(display_name: str) -> str:
-    """Returns a caller's name made of what an agent is called elsewhere: a-z, 0-9 and -, at most 40."""
+    """Returns a caller's name made from an agent's display name: a-z, 0-9 and -, at most 40 characters."""
     plain = unicodedata.normalize("NFKD", display_name[:200]).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-") or "agent"
 
 
 def _free_name(workspace: Workspace, display_name: str) -> str:
-    """The name, with a number behind it when it is taken or reserved: it never makes one agent look like another."""
+    """Returns the caller's name. A number is added to a name that is taken or reserved, so no two agents look alike."""
     base = name_from(display_name)
     similar = Caller.objects.filter(workspace=workspace, name__startswith=base[: _LONGEST_NAME - 10])
     taken = RESERVED_NAMES | set(similar.values_list("name", flat=True))

@@ -1,4 +1,4 @@
-"""Our own keys: in the header X-API-Key, or as a bearer token."""
+"""API keys: the verifier of our own keys, in the header X-API-Key or as a bearer token."""
 
 from typing import Any
 
@@ -11,10 +11,13 @@ ISSUER = "api-key"
 
 
 class ApiKeyVerifier:
-    """Finds the caller that a key belongs to, with one statement."""
+    """Finds the caller of a key with one SQL statement."""
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns the key's caller. A wrong X-API-Key is refused; a bearer token of another kind is not ours."""
+        """Returns the identity of the key's caller, or None if the request has no key of ours.
+
+        Raises IdentityRefused for a wrong X-API-Key or several of them. A bearer token that is not a key returns None.
+        """
         keys = envelope.values("x-api-key")
         if len(keys) > 1:
             raise IdentityRefused("several-keys")
@@ -31,7 +34,7 @@ class ApiKeyVerifier:
 
     @staticmethod
     def schemes() -> dict[str, dict[str, Any]]:
-        """Returns what the agent card says of keys: either header does."""
+        """Returns the security schemes of keys for the agent card: one of both headers is enough."""
         return {
             "apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"}},
             "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},

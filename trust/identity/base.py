@@ -1,4 +1,4 @@
-"""What a verifier is given, what it gives back, and how it says no."""
+"""The interface of verifiers: the envelope that they read, the identity that they return, and the refusal."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class IdentityRefused(Exception):
-    """A credential was given and is not good, or its bearer is not let in.
+    """The request has no valid credential, or the agent that sent it is not let in.
 
-    `reason` is a short code of a-z, 0-9 and -, for the audit; the caller is not told. Anything else that is given is
-    replaced by `refused`, so that no credential gets into the audit by way of an exception's text. `temporary`: it
-    could not be found out, and the same call may succeed later.
+    `reason` is a short code of a-z, 0-9 and -, of 40 characters at most, for the audit. The caller is not told it.
+    Any other text is replaced by `refused`, so that no credential gets into the audit through an exception's text.
+    `temporary`: the credential could not be checked, and the same call may succeed later.
     """
 
     def __init__(self, reason: str, *, temporary: bool = False) -> None:
@@ -28,7 +28,7 @@ class IdentityRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TLSFacts:
-    """What the proxy in front says of its own connection with the caller. All empty without a trusted proxy."""
+    """The proxy's facts about its TLS connection with the caller. All are empty without a trusted proxy."""
 
     # X-Forwarded-Proto: https or http.
     scheme: str = ""
@@ -42,15 +42,15 @@ class TLSFacts:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A request without its body, which nobody has read yet."""
+    """A request without its body, which has not been read yet."""
 
-    # As they came, names in lower case, in the order of the request; a name may come several times.
+    # The headers in the order of the request, with names in lower case. A name may come several times.
     raw_headers: Sequence[tuple[bytes, bytes]]
-    # The caller's address, as far as PROXY_COUNT trusted proxies tell.
+    # The caller's address, as the PROXY_COUNT trusted proxies tell it.
     peer: str = ""
     method: str = "POST"
     path: str = "/"
-    # Whether there is a proxy that the operator trusts (PROXY_COUNT > 0).
+    # True if there is a proxy that the operator trusts (PROXY_COUNT > 0).
     behind_proxy: bool = False
 
     @classmethod
@@ -65,7 +65,10 @@ class Envelope:
         return [value.decode("latin-1").strip() for given, value in self.raw_headers if given == wanted]
 
     def one(self, name: str) -> str:
-        """Returns the value of a header that came exactly once, else "": of two, somebody else may take the other."""
+        """Returns the value of a header that came exactly once, else "".
+
+        If a header came twice, a proxy might read one value and we the other, so neither counts.
+        """
         values = self.values(name)
         return values[0] if len(values) == 1 else ""
 
@@ -77,7 +80,7 @@ class Envelope:
 
     @property
     def tls(self) -> TLSFacts:
-        """What the trusted proxy says of the caller's TLS. Without one, what the headers say is a visitor's claim."""
+        """The trusted proxy's facts about the caller's TLS. Without a trusted proxy any visitor could send them."""
         if not self.behind_proxy:
             return TLSFacts()
         return TLSFacts(
@@ -90,37 +93,39 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedIdentity:
-    """Who somebody is, by the word of an issuer."""
+    """An agent's identity, as an issuer states it."""
 
-    # Stable: the same agent always has the same one, and nobody else of the issuer's ever gets it.
+    # Stable: the same agent always has the same id, and no other agent of the issuer ever gets this id.
     agent_id: str
     display_name: str
     issuer: str
     claims: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, repr=False)
-    # The agent's own word and no more.
+    # True if the agent states the identity itself and nobody confirms it.
     self_asserted: bool = False
-    # Slug of the workspace that an agent unknown so far is admitted to; "" where there is only one.
+    # Slug of the workspace to which an unknown agent is admitted; "" if there is only one workspace.
     workspace: str = ""
-    # Set by a verifier that has found the caller already; then nothing is looked up.
+    # Set by a verifier that has found the caller already. Then nothing is looked up.
     caller: AuthenticatedCaller | None = None
 
 
 class IdentityVerifier(Protocol):
-    """One way to tell who is calling. Made once for each web process, without arguments.
+    """One way to authenticate a caller. Made once for each web process, without arguments.
 
-    A static method `schemes() -> dict[str, dict[str, Any]]` may tell what the agent card says of it, as A2A's security
-    schemes in JSON, by name. A method `vouched(envelope) -> VerifiedIdentity | None` may tell who it is where that
-    takes neither the database nor another server: such callers are let in from an address that tries wrong keys.
+    A static method `schemes() -> dict[str, dict[str, Any]]` may return the security schemes for the agent card: A2A's
+    security schemes in JSON, by name. A method `vouched(envelope) -> VerifiedIdentity | None` may return the identity
+    if neither the database nor another server is needed for that. Callers with such an identity are let in even from
+    an address that tries wrong keys.
     """
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns who it is, or None when the request bears nothing for this verifier: the next one is asked.
+        """Returns the identity, or None if the request has no credential for this verifier.
 
-        Raises IdentityRefused when it does, and it is not good: no other is asked.
+        After None the next verifier is asked. Raises IdentityRefused for a credential that is not valid; then no other
+        verifier is asked.
         """
         ...
 
 
 def looks_like_jwt(token: str) -> bool:
-    """Tells whether a token has the form of a signed JWT. No key of ours has it."""
+    """Tells whether a token has the form of a signed JWT. Our own keys never have this form."""
     return token.startswith("eyJ") and token.count(".") == 2

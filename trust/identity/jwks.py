@@ -1,4 +1,4 @@
-"""Public keys that sign tokens: read from PEM and JWK, and fetched from an issuer's JWKS address."""
+"""Public keys that check tokens' signatures: read from PEM and JWK, and fetched from an issuer's JWKS address."""
 
 import asyncio
 import json
@@ -37,14 +37,14 @@ ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *_
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A public key, and what its owner says it is for."""
+    """A public key, with its key id and algorithm if the issuer names them."""
 
     key: PublicKey
     kid: str | None = None
     algorithm: str | None = None
 
     def fits(self, algorithm: str) -> bool:
-        """Tells whether signatures of this algorithm are to be checked with this key."""
+        """Tells whether this key can check signatures of `algorithm`."""
         if self.algorithm not in (None, algorithm):
             return False
         if algorithm in _CURVES:
@@ -55,7 +55,7 @@ class Key:
 
 
 def read_jwk(jwk: Any) -> Key:
-    """Reads a public key for signatures. Raises ValueError for anything else: symmetric, private, weak, unknown."""
+    """Reads a public key for signatures from a JWK. Raises ValueError for a symmetric, private, weak or unknown key."""
     if not isinstance(jwk, Mapping):
         raise ValueError("a JWK is an object")
     reader = _READERS.get(str(jwk.get("kty")))
@@ -72,7 +72,7 @@ def read_jwk(jwk: Any) -> Key:
 
 
 def read_pem(pem: str, kid: str | None = None) -> Key:
-    """Reads a public key or a certificate. Raises ValueError for anything else."""
+    """Reads the public key from a key or certificate in PEM. Raises ValueError for anything else and for a weak key."""
     data = pem.encode()
     try:
         key = x509.load_pem_x509_certificate(data).public_key() if b"CERTIFICATE" in data else load_pem_public_key(data)
@@ -90,7 +90,10 @@ def _strong(key: Any) -> PublicKey:
 
 
 def pick(keys: list[Key], kid: str | None, algorithm: str) -> Key | None:
-    """Returns the one key that a token names: by its kid, or the only one that fits where there is no kid to go by."""
+    """Returns the key that a token names by its kid, or the only key that fits if there is no kid; else None.
+
+    Keys without a kid count if no key has the token's kid.
+    """
     fitting = [key for key in keys if key.fits(algorithm)]
     if kid is not None:
         fitting = [key for key in fitting if key.kid == kid] or [key for key in fitting if key.kid is None]
@@ -98,11 +101,11 @@ def pick(keys: list[Key], kid: str | None, algorithm: str) -> Key | None:
 
 
 class JwksCache:
-    """The keys at a JWKS address, in this process.
+    """The keys at a JWKS address, cached in this process.
 
-    They are fetched when first needed, when they are `max_age` seconds old, and when a token names one that is not
-    there; never more often than every `refresh` seconds, whatever tokens name, and by one request at a time. While
-    the address does not answer, the keys fetched last still count, until they are `stale` seconds old.
+    The keys are fetched when first needed, when they are `max_age` seconds old, and when a token names an unknown key.
+    There is one fetch at a time, and at least `refresh` seconds lie between two fetches, even if tokens keep naming
+    unknown keys. While the address does not answer, the last keys still count until they are `stale` seconds old.
     """
 
     def __init__(self, url: str, *, refresh: float, max_age: float, stale: float) -> None:
@@ -112,7 +115,7 @@ class JwksCache:
         self._fetching: asyncio.Task[None] | None = None
 
     async def find(self, kid: str | None, algorithm: str) -> Key | None:
-        """Returns the key that a token names. Raises IdentityRefused (temporary) when there are no keys to look in."""
+        """Returns the key that a token names, else None. Raises IdentityRefused (temporary) without keys at hand."""
         if self._age() > self._max_age:
             await self._update()
         if self.at_hand(kid, algorithm) is None:
@@ -120,7 +123,7 @@ class JwksCache:
         return self.at_hand(kid, algorithm)
 
     def at_hand(self, kid: str | None, algorithm: str) -> Key | None:
-        """Returns the key that a token names among those fetched before. Raises IdentityRefused as `find` does."""
+        """Returns the key that a token names among the keys fetched before. Raises IdentityRefused as `find` does."""
         if self._age() > self._stale:
             raise IdentityRefused("keys-unavailable", temporary=True)
         return pick(self._keys, kid, algorithm)
@@ -135,7 +138,7 @@ class JwksCache:
                 return
             self._tried_at = time.monotonic()
             running = self._fetching = asyncio.create_task(self._fetch())
-        # A caller that goes away does not take the others' keys with it.
+        # Shielded, since a caller that disconnects must not cancel the fetch for the others.
         await asyncio.shield(running)
 
     async def _fetch(self) -> None:

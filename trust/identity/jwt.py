@@ -1,4 +1,4 @@
-"""Tokens that an identity provider signed: JWTs of the issuers in JWT_ISSUERS."""
+"""JWTs: the verifier of tokens that an identity provider in JWT_ISSUERS signed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SOURCES = ("jwks_url", "keys", "secret")
 _OF_TOKENS = ("issuer", "audience", "algorithms", "require", "agent_id_claim", "name_claim", "workspace")
 _DISCOVERY = "openid_configuration"
 _MEMBERS = frozenset({*_OF_TOKENS, _DISCOVERY, *_SOURCES, *_SECONDS})
-# The first that fits names the reason.
+# The exceptions of a token that is not valid, each with its reason. The first match counts.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (jwt.ExpiredSignatureError, "token-expired"),
     (jwt.ImmatureSignatureError, "token-not-yet-valid"),
@@ -47,18 +47,18 @@ class Issuer:
     name_claim: str
     workspace: str
     leeway: int
-    # Where its keys are: exactly one of these.
+    # The source of its keys: exactly one of these three.
     secret: str | None
     keys: list[Key]
     jwks: JwksCache | None
 
     async def fetch_for(self, header: Mapping[str, Any]) -> None:
-        """Sees to it that the key that a token's header names is at hand, if there is one. Raises IdentityRefused."""
+        """Fetches the key that a token's header names, if the issuer has a JWKS address. Raises IdentityRefused."""
         if self.jwks is not None:
             await self.jwks.find(header.get("kid"), self._algorithm(header))
 
     def key_for(self, header: Mapping[str, Any]) -> Any:
-        """Returns the key that a token's header names, of this issuer's that are at hand. Raises IdentityRefused."""
+        """Returns the key that a token's header names, without a fetch. Raises IdentityRefused for an unknown key."""
         algorithm, kid = self._algorithm(header), header.get("kid")
         if self.secret is not None:
             return self.secret
@@ -75,7 +75,10 @@ class Issuer:
 
 
 def read_issuers(entries: Any) -> dict[str, Issuer]:
-    """Reads JWT_ISSUERS. Raises ImproperlyConfigured, which names the entry and never a key or secret."""
+    """Returns the issuers in JWT_ISSUERS by name.
+
+    Raises ImproperlyConfigured, whose message names the entry and never holds a key or secret.
+    """
     if not isinstance(entries, list) or not entries:
         raise ImproperlyConfigured("JWT_ISSUERS is a JSON list with an object for each issuer, at least one.")
     issuers: dict[str, Issuer] = {}
@@ -94,13 +97,13 @@ def _read_issuer(entry: Any) -> Issuer:
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     if unknown := sorted(set(entry) - _MEMBERS):
-        raise ValueError(f"there is no member {', '.join(unknown)}")
+        raise ValueError(f"unknown member {', '.join(unknown)}")
     if sum(bool(entry.get(source)) for source in _SOURCES) != 1:
         raise ValueError(f"exactly one of {', '.join(_SOURCES)} is needed")
     seconds = {name: entry.get(name, default) for name, default in _SECONDS.items()}
     if any(type(value) is not int or value < 0 for value in seconds.values()):
         raise ValueError(f"{', '.join(seconds)} are whole numbers, 0 or more")
-    if seconds["refresh_seconds"] < 1:  # else strangers could have us call the issuer as often as they call us
+    if seconds["refresh_seconds"] < 1:  # with 0, each call of a stranger could make us call the issuer
         raise ValueError("refresh_seconds is 1 or more")
     jwks_url, secret = _text(entry, "jwks_url", ""), _text(entry, "secret", "")
     for name in ("jwks_url", _DISCOVERY):
@@ -136,7 +139,10 @@ def _texts(entry: Mapping[str, Any], name: str, default: Iterable[str] | None = 
 
 
 def _algorithms(entry: Mapping[str, Any], secret: str) -> frozenset[str]:
-    """A secret goes with HS* alone and keys never do, so that no public key can be taken for a secret."""
+    """Returns the algorithms of an issuer. Raises ValueError for one that does not fit.
+
+    HS* needs a secret, and all others need public keys, so that no public key can be taken for a secret.
+    """
     allowed = SECRET_ALGORITHMS if secret else ALGORITHMS
     algorithms = frozenset(_texts(entry, "algorithms", ("HS256",) if secret else DEFAULT_ALGORITHMS))
     if not algorithms or not algorithms <= allowed:
@@ -147,7 +153,7 @@ def _algorithms(entry: Mapping[str, Any], secret: str) -> frozenset[str]:
 
 
 def _static_keys(entries: Any) -> list[Key]:
-    """Each is a PEM text, an object with `pem` and `kid`, or a JWK."""
+    """Returns the keys of an issuer. Each entry is a PEM text, an object with `pem` and `kid`, or a JWK."""
     if not isinstance(entries, list):
         raise ValueError("keys is a list")
     keys = []
@@ -161,7 +167,7 @@ def _static_keys(entries: Any) -> list[Key]:
                 keys.append(read_jwk(entry))
         except ValueError:
             raise ValueError(
-                "keys holds one that is no public key, as PEM or JWK, of a kind and size we take"
+                "keys has an entry that is not a public key, in PEM or JWK, of a supported kind and size"
             ) from None
     return keys
 
@@ -181,13 +187,16 @@ def _jwks(url: str, seconds: Mapping[str, int]) -> JwksCache:
 
 
 class JwtVerifier:
-    """Believes tokens that an issuer of JWT_ISSUERS signed for us, for as long as they last."""
+    """Accepts tokens that an issuer in JWT_ISSUERS signed for us, until they expire."""
 
     def __init__(self, issuers: Any = None) -> None:
         self._issuers = read_issuers(settings.JWT_ISSUERS if issuers is None else issuers)
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns whom a bearer token of one of our issuers is about; other tokens are not ours."""
+        """Returns the identity in a bearer token of one of our issuers, None for other tokens.
+
+        Raises IdentityRefused for a token of one of our issuers that is not valid.
+        """
         token, header, issuer = self._read(envelope)
         if issuer is None:
             return None
@@ -195,7 +204,7 @@ class JwtVerifier:
         return _identity(token, header, issuer)
 
     def vouched(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns the same by the keys that are at hand, None for a token that is not good by them."""
+        """Returns the identity by the keys that are at hand, None for a token that is not valid by these keys."""
         try:
             token, header, issuer = self._read(envelope)
             return None if issuer is None else _identity(token, header, issuer)
@@ -204,7 +213,7 @@ class JwtVerifier:
 
     @staticmethod
     def schemes() -> dict[str, dict[str, Any]]:
-        """Returns what the agent card says of tokens, and where issuers tell how to get one, if they do."""
+        """Returns the security schemes of tokens for the agent card, with the issuers' OpenID Connect addresses."""
         schemes: dict[str, dict[str, Any]] = {
             "jwt": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
         }
@@ -215,8 +224,10 @@ class JwtVerifier:
         return schemes
 
     def _read(self, envelope: Envelope) -> tuple[str, dict[str, Any], Issuer | None]:
-        """The bearer token, its header, and the issuer that it claims to be of, which only chooses the keys to try it
-        with; None where it is none of ours."""
+        """Returns the bearer token, its header and the issuer that it claims; None for an issuer that is not ours.
+
+        The claimed issuer only chooses the keys with which the token is checked.
+        """
         token = envelope.bearer
         if not looks_like_jwt(token):
             return token, {}, None

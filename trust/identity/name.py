@@ -1,4 +1,4 @@
-"""A prototype for development: believes whatever name a caller gives itself."""
+"""Self-asserted names: a verifier for development that accepts any name a caller gives itself."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ HEADER = "x-agent-name"
 
 
 class NameVerifier:
-    """Takes the header X-Agent-Name at its word. Can't be made in production."""
+    """Accepts the header X-Agent-Name without proof. Raises ImproperlyConfigured in production."""
 
     def __init__(self) -> None:
         if not settings.SELF_ASSERTED_ALLOWED:
-            raise ImproperlyConfigured("NameVerifier lets in whoever gives a name: it works in development only.")
+            raise ImproperlyConfigured("NameVerifier accepts any name without proof: it works in development only.")
 
     async def verify(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns the name that the caller gives itself."""
+        """Returns the name that the caller gives itself, or None if it gives no name."""
         name = envelope.one(HEADER)
         return VerifiedIdentity(name, name, ISSUER, self_asserted=True) if name else None
 
     @staticmethod
     def schemes() -> dict[str, dict[str, Any]]:
-        """Returns what the agent card says of names."""
-        described = {"description": "A name of your own, at its word.", "location": "header", "name": "X-Agent-Name"}
+        """Returns the security scheme of names for the agent card."""
+        described = {"description": "Your name, without proof.", "location": "header", "name": "X-Agent-Name"}
         return {"name": {"apiKeySecurityScheme": described}}

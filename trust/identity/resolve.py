@@ -1,4 +1,4 @@
-"""From an envelope to one of our callers: the verifiers in order, then the caller that the identity stands for."""
+"""The resolver of callers: asks the verifiers in order, then finds the caller of the verified identity."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,18 @@ from volcanic.aio.db import run_db
 
 
 def verifiers_from_settings() -> list[IdentityVerifier]:
-    """Makes the verifiers of IDENTITY_VERIFIERS. Raises ImportError or ImproperlyConfigured for a bad one."""
+    """Returns the verifiers in IDENTITY_VERIFIERS. Raises ImportError or ImproperlyConfigured if one can't be made."""
     return [import_string(path)() for path in settings.IDENTITY_VERIFIERS]
 
 
 class Resolver:
-    """Tells which caller a request comes from. Made once for each web process."""
+    """Finds the caller of a request. Made once for each web process."""
 
     def __init__(self, verifiers: Sequence[IdentityVerifier] | None = None) -> None:
         self._verifiers = verifiers_from_settings() if verifiers is None else list(verifiers)
 
     async def resolve(self, envelope: Envelope) -> AuthenticatedCaller:
-        """Returns the caller. Raises IdentityRefused: by the first verifier that says no, or when none knows it."""
+        """Returns the caller. Raises IdentityRefused if a verifier refuses the request or if no verifier knows it."""
         for verifier in self._verifiers:
             identity = await verifier.verify(envelope)
             if identity is not None:
@@ -32,7 +32,7 @@ class Resolver:
         raise IdentityRefused("unknown-credential" if offered else "no-credential")
 
     def vouched(self, envelope: Envelope) -> VerifiedIdentity | None:
-        """Returns whom a credential is about, if a verifier can tell without asking the database or anybody else."""
+        """Returns the identity if a verifier can tell it without the database or another server, else None."""
         for verifier in self._verifiers:
             tell = getattr(verifier, "vouched", None)
             identity: VerifiedIdentity | None = tell(envelope) if tell is not None else None

@@ -1,4 +1,4 @@
-"""What the agent card says of how to prove who one is: what each verifier of IDENTITY_VERIFIERS says of itself."""
+"""Security schemes for the agent card, collected from the verifiers in IDENTITY_VERIFIERS."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from django.utils.module_loading import import_string
 
 
 def security_schemes() -> dict[str, dict[str, Any]]:
-    """Returns the schemes by name, as A2A's security schemes in JSON. Each alone lets a caller in.
+    """Returns A2A's security schemes in JSON, by name. Each one alone lets a caller in.
 
-    A verifier tells them in a static method `schemes`. One that has none is not on the card, and still asked.
+    They come from the verifiers' static method `schemes`. A verifier without this method is not on the card, but it is
+    still asked.
     """
     schemes: dict[str, dict[str, Any]] = {}
     for path in settings.IDENTITY_VERIFIERS:

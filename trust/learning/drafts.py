@@ -1,6 +1,6 @@
-"""The verbs of drafts: what becomes of a proposal, by the owner's decision, or since what it rested on is gone.
+"""Services of drafts: announce, edit, approve, reject, withdraw, and put before the owner again.
 
-Locks are taken in the order that trust.learning names.
+They take locks in the order that trust.learning names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ TAKEN_BACK = "A decision that it rested on was taken back."
 
 
 def origin_of(draft: SkillDraft) -> str:
-    """Returns the origin of what belongs to a draft."""
+    """Returns the origin by which notifications and turns belong to a draft."""
     return f"draft:{draft.pk}"
 
 
 def examples_of(draft: SkillDraft) -> list[str]:
-    """Returns what requests are compared with: of an approved draft its skill's examples, as the owner has them now."""
+    """Returns the examples that requests are compared with: for an approved draft, the current ones of its skill."""
     examples: list[str] = draft.examples
     if draft.state == State.APPROVED and draft.skill is not None:
         examples = draft.skill.examples
@@ -45,7 +45,7 @@ def examples_of(draft: SkillDraft) -> list[str]:
 
 
 def draft_announce(draft: SkillDraft, text: str) -> None:
-    """Tells the owner of a draft, and has it tried, once it is there."""
+    """Notifies the owner of a draft, and queues its preview when the transaction commits."""
     notification_create(
         workspace_id=draft.caller.workspace_id,
         session_id=None,
@@ -58,7 +58,7 @@ def draft_announce(draft: SkillDraft, text: str) -> None:
 
 
 def _settle(draft: SkillDraft) -> None:
-    """Counts as read what the owner was told of a draft that they need decide no more."""
+    """Marks the notifications about a draft as read, since the owner need not decide it any more."""
     caller = draft.caller
     notifications_settle_of(
         origin=origin_of(draft),
@@ -69,8 +69,10 @@ def _settle(draft: SkillDraft) -> None:
 
 
 def free_slug(workspace_id: int) -> str:
-    """Returns an id for a learned skill that nothing in the workspace has, or had: none of a caller's words is in it,
-    since it stands unmarked in prompts."""
+    """Returns an id for a learned skill that no skill, alias or draft in the workspace has or had.
+
+    The id holds no words of a caller, since prompts contain it without a mark.
+    """
     taken = set(SkillDraft.objects.filter(caller__workspace=workspace_id).values_list("slug", flat=True))
     for slug, aliases in every_skill_of(workspace_id).values_list("slug", "aliases"):
         taken |= {slug, *(aliases or ())}
@@ -82,8 +84,11 @@ def free_slug(workspace_id: int) -> str:
 
 @transaction.atomic
 def draft_update(*, draft: SkillDraft, version: int, **changes: Any) -> SkillDraft:
-    """Writes the owner's edits of an open draft: any of EDITABLE. What was shown of it before can't be approved any
-    more. Raises ValidationError, DraftDecidedError when it is not open or was edited meanwhile."""
+    """Writes the owner's edits of an open draft, to fields in EDITABLE. Returns the draft.
+
+    The version grows, so that the version shown before can't be approved any more. Raises ValidationError for a value
+    that a skill can't have, and DraftDecidedError if the draft is not open or was edited meanwhile.
+    """
     assert set(changes) <= set(EDITABLE), changes
     changes = {name: clean_json(value) for name, value in changes.items()}
     for name in ("name", "description", "instructions"):
@@ -104,7 +109,7 @@ def draft_update(*, draft: SkillDraft, version: int, **changes: Any) -> SkillDra
     return draft
 
 
-# Of a draft that says something else than before.
+# Written with every change of a draft's text: a new version, not tried yet.
 _ANEW: Mapping[str, Any] = {
     "version": F("version") + 1,
     "preview": "",
@@ -120,7 +125,7 @@ def _shown_anew(draft: SkillDraft, reviews: Sequence[Review]) -> None:
 
 
 def _check(draft: SkillDraft, changes: Mapping[str, Any]) -> None:
-    """Raises ValidationError for what no skill could be, but for its id: another is found in time."""
+    """Raises ValidationError for a change that no skill could have. Its id is not checked: approval finds a free id."""
     values = {name: changes.get(name, getattr(draft, name)) for name in EDITABLE}
     values["tools"] = list(values["tools"]) if isinstance(values["tools"], (tuple, set, frozenset)) else values["tools"]
     workspace = draft.caller.workspace
@@ -133,7 +138,7 @@ def _check(draft: SkillDraft, changes: Mapping[str, Any]) -> None:
 
 
 def reviews_showing(draft: SkillDraft) -> list[Review]:
-    """Returns the reviews that show a draft and wait, locked: reviews before drafts, in the order of a decision."""
+    """Locks and returns the pending reviews that show a draft. A decision locks reviews before drafts, too."""
     rows = Review.objects.select_for_update(of=("self",)).filter(draft=draft, state=Review.State.PENDING)
     return list(rows.order_by("id"))
 
@@ -149,15 +154,19 @@ def _change(draft: SkillDraft, version: int, changes: Mapping[str, Any]) -> None
 
 
 def _redigest(review: Review, draft: SkillDraft | None) -> None:
-    """Binds a decision to the draft as it is now, None for none any more: what was shown before counts no longer."""
+    """Binds a review to the current draft, or to no draft. Decisions on the content shown before no longer count."""
     Review.objects.filter(pk=review.pk).update(digest=review_digest(review, draft), draft=draft)
     review_changed(review)
 
 
 @transaction.atomic
 def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
-    """Makes a draft what it proposes, by the owner's hand: the skill, if there is none yet or others use it, and the
-    caller's grant to act on it. Raises DraftDecidedError, ValidationError."""
+    """Approves a draft: writes its skill and grants the caller the skill at Act. Returns the skill.
+
+    A new skill is made if the draft has no skill yet, or if other callers have a grant of its skill. Raises
+    DraftDecidedError if the draft is not open, has another version or rests on a decision that was taken back. Raises
+    ValidationError if nothing would be handled, as `hindrance` tells.
+    """
     # Grants before drafts, in the order in which a revocation takes them.
     held = Grant.objects.select_for_update().filter(caller=draft.caller_id, skill=draft.skill_id)
     replaced = list(held) if draft.skill_id is not None else []
@@ -184,7 +193,7 @@ def draft_approve(*, draft: SkillDraft, version: int) -> Skill:
 
 
 def hindrance(draft: SkillDraft) -> str:
-    """Returns why nothing would be handled if a draft were approved, "" if it would."""
+    """Returns why nothing would be handled after an approval: caller or skill is disabled. Returns "" otherwise."""
     if not draft.caller.enabled:
         return f"{draft.caller.name} is disabled. Enable it first, or reject the draft."
     if draft.skill is not None and not draft.skill.enabled:
@@ -198,7 +207,7 @@ def rests_on_reversed(draft: SkillDraft) -> bool:
 
 
 def holders_besides(draft: SkillDraft) -> list[str]:
-    """Returns the other callers that may use the skill that a draft made before: nobody's words change it for them."""
+    """Returns the names of other callers with a grant of the draft's skill: an edit must not change it for them."""
     if draft.skill_id is None:
         return []
     others = Grant.objects.filter(skill=draft.skill_id).exclude(caller=draft.caller_id)
@@ -217,21 +226,21 @@ def _skill_made(draft: SkillDraft, fields: dict[str, Any]) -> Skill:
 
 
 def _replace(caller: Caller, grants: Sequence[Grant], skill: Skill) -> None:
-    """Takes grants back of which a new skill takes the place: of two that fit a request, none would be used."""
+    """Revokes grants that a new skill replaces. If two learned skills fit a request, neither is used."""
     for grant in grants:
         grant.delete()
         audit("grant.revoked", caller=caller, subject=grant.skill.slug, reason=f"{skill.slug} takes its place.")
 
 
 def _is_free(draft: SkillDraft) -> bool:
-    """Tells whether the id of a draft is still to be had."""
+    """Tells whether the draft's id is still free in the workspace."""
     skills = every_skill_of(draft.caller.workspace_id)
     return not skills.filter(Q(slug=draft.slug) | Q(aliases__contains=[draft.slug])).exists()
 
 
 @transaction.atomic
 def draft_reject(*, draft: SkillDraft, version: int, reason: str = "") -> None:
-    """Ends a draft. It is remembered: such requests are not proposed again. Raises DraftDecidedError."""
+    """Rejects a draft. Such requests are not proposed again. Raises DraftDecidedError as `draft_approve` does."""
     reviews = reviews_showing(draft)
     reason = clean_text(reason).strip()
     _decide(draft, version, State.REJECTED, reason)
@@ -253,8 +262,10 @@ def _decided(state: State, text: str) -> dict[str, Any]:
 
 @transaction.atomic
 def draft_withdraw(*, draft: SkillDraft, reason: str, reviews: Sequence[Review] | None = None) -> bool:
-    """Ends a draft that rests on nothing any more. Such requests may be proposed again. `reviews` are those that show
-    it, where they are locked already. Returns whether this call did it."""
+    """Withdraws a draft whose evidence no longer counts. Such requests may be proposed again.
+
+    `reviews` are the reviews that show the draft, if they are locked already. Returns whether this call withdrew it.
+    """
     showing = reviews_showing(draft) if reviews is None else reviews
     if not SkillDraft.objects.filter(pk=draft.pk, state=draft.state).update(**_decided(State.WITHDRAWN, reason)):
         return False
@@ -268,8 +279,10 @@ def draft_withdraw(*, draft: SkillDraft, reason: str, reviews: Sequence[Review] 
 
 @transaction.atomic
 def draft_reopen(*, draft: SkillDraft, text: str) -> None:
-    """Puts an approved draft before the owner again, as they have the skill now and with their words on what was done;
-    withdraws one that rests on decisions that they took back."""
+    """Puts an approved draft before the owner again, with the current text of its skill and the owner's words `text`.
+
+    If the owner took back a decision behind the draft, the draft is withdrawn instead.
+    """
     if rests_on_reversed(draft):
         draft_withdraw(draft=draft, reason=TAKEN_BACK)
         return
@@ -299,7 +312,7 @@ def draft_reopen(*, draft: SkillDraft, text: str) -> None:
 
 @transaction.atomic
 def draft_add_words(*, draft: SkillDraft, text: str) -> None:
-    """Adds what the owner says about something that was done to an open draft, as it is now."""
+    """Adds the owner's words about a request that was done to the instructions of an open draft."""
     reviews = reviews_showing(draft)
     now = SkillDraft.objects.select_for_update(no_key=True).filter(pk=draft.pk, state=State.OPEN).first()
     if now is None or not text:

@@ -1,10 +1,12 @@
-"""Whether two requests ask for the same kind of thing, without a model.
+"""The rule of likeness: two requests that ask for the same kind of thing, compared without a model.
 
-They do when they are the same words in the same order, except for slots (see `reading`) in the same places. A slot that
-differs is of the same kind in both, and differs in what may differ there: when it is, somewhat in how much it is, and,
-where the request only asks, notes or tells something, in whom and what it names. Nearly the same isn't enough: one word
-makes "unlock" of "lock", and a wrong draft of a skill costs the owner's trust, while a missed one costs nothing. So a
-word that isn't understood always counts, and what is dropped is listed: politeness. Verbs that mean the same are one.
+Two requests are alike if they have the same words in the same order, with slots (see `reading`) in the same places. A
+slot may differ only from a slot of the same kind. A point in time may differ, and an amount may differ within limits.
+Names and ids may differ only if the request does no more than ask, note or tell something.
+
+Nearly the same is not enough: "unlock" is the opposite of "lock". A wrong draft of a skill costs the owner's trust,
+while a missed draft costs nothing. So an unknown word always counts. Only listed words of politeness are dropped. Verbs
+that mean the same count as one verb.
 """
 
 import unicodedata
@@ -18,27 +20,27 @@ from rapidfuzz.distance import Indel
 from trust.learning import words
 from trust.learning.reading import END, Token, amount, read
 
-# Longer texts aren't compared: cut, two that begin alike would pass for alike whatever comes after.
+# Longer texts aren't compared. If they were cut, two texts with the same beginning would count as alike.
 MAX_CHARS = 1000
-# The most that two texts score that don't ask for the same act, or of which one says "not".
+# The highest score of two texts that ask for different acts, or say "not" a different number of times.
 OTHER_ACT = 0.5
-# The most that two texts score that aren't alike.
+# The highest score of two texts that aren't alike.
 NOT_ALIKE = 0.99
-# A number may be so many times the other.
+# Two numbers may differ by this factor at most.
 MOST_TIMES = 3
-# So many texts are kept as they were understood: an owner's page or a sweep compares the same ones again and again.
+# The most texts whose skeletons are cached, since an owner's page or a sweep compares the same texts repeatedly.
 _KEPT = 2048
-# A slot of these kinds may have any other value; of the others see `_may_differ`.
+# A slot of these kinds may have any other value. `_may_differ` has the rules of the other kinds.
 _WHEN = frozenset(["day", "bound", "part", "month"])
 _HOW_MUCH = frozenset(["number", "money"])
 _WHICH = frozenset(["name", "id", "file", "quote", "path", "mail"])
 _SLOTS = _WHEN | _HOW_MUCH | _WHICH | {"clock", "url", "host", "phone", "account", "ordinal"}
-# Before this a time of day is at night.
+# A time of day before this one is at night.
 _MORNING = "06:00"
 
 
 class Slot(NamedTuple):
-    """What stands in one place of a request."""
+    """A detail in one place of a request: its kind, its value and the form of the value."""
 
     kind: str
     value: str
@@ -47,8 +49,11 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What a request comes down to: its words in order with a mark for each slot, these slots, its verbs, how often it
-    says "not", and whether it only asks, notes or tells something."""
+    """The compared form of a request.
+
+    `words` are its words in order, with a mark for each slot. `acts` are its verbs. `negations` counts words such as
+    "not". `looks` is true if the request only asks, notes or tells something.
+    """
 
     words: tuple[str, ...]
     slots: tuple[Slot, ...]
@@ -58,18 +63,19 @@ class Skeleton:
 
 
 def alike(first: str, second: str) -> bool:
-    """Returns whether both texts ask for the same kind of thing, with other details at most.
+    """Returns whether both texts ask for the same kind of thing. Only their details may differ.
 
-    A text without a word of its own (empty, only emoji, "yes please") or longer than MAX_CHARS is like no other.
+    A text without a word of its own (empty, only emoji, "yes please") is like no other text. The same is true of a text
+    longer than MAX_CHARS.
     """
     one, two = skeleton(first), skeleton(second)
     return one is not None and two is not None and _alike(one, two)
 
 
 def similarity(first: str, second: str) -> float:
-    """Returns how near two texts are, from 0 to 1. It is 1 for texts that are alike, and only for them.
+    """Returns the similarity of two texts, from 0 to 1. It is 1 for texts that are alike, and only for them.
 
-    What is below 1 is good for putting in order, not for deciding.
+    A value below 1 is good for sorting, not for deciding.
     """
     one, two = skeleton(first), skeleton(second)
     if one is None or two is None:
@@ -82,16 +88,16 @@ def similarity(first: str, second: str) -> float:
 
 
 def groups(texts: Sequence[str]) -> list[list[int]]:
-    """Returns the places of all texts, those of texts that are alike in one list, in the order of the first of each.
+    """Returns the indexes of all texts in groups of texts that are alike, in the order of each group's first text.
 
-    In a list each text is alike to each other one: it doesn't chain. A text that is like no other is a list of its own,
-    and one that is like some of a list only goes to the next that it fits into.
+    Each text in a group is alike to every other text of the group. A text that is alike to only some texts of a group
+    goes to the next group that fits. A text that is like no other forms a group of its own.
     """
     return grouped(range(len(texts)), lambda one, other: alike(texts[one], texts[other]))
 
 
 def grouped(places: Iterable[int], together: Callable[[int, int], bool]) -> list[list[int]]:
-    """Returns places in lists in which each goes together with each other one: the first list that it fits into."""
+    """Returns places in groups. A place joins the first group in which it goes together with every other place."""
     found: list[list[int]] = []
     for place in places:
         fitting = (group for group in found if all(together(place, other) for other in group))
@@ -104,8 +110,10 @@ def grouped(places: Iterable[int], together: Callable[[int, int], bool]) -> list
 
 
 def swapped(one: Skeleton, two: Skeleton) -> bool:
-    """Tells whether of two requests with the same words one has in some place what the other has elsewhere: "from Anna
-    to Bob" isn't "from Bob to Anna"."""
+    """Tells whether two requests with the same words have a value in different places.
+
+    "From Anna to Bob" is not the same request as "from Bob to Anna".
+    """
     pairs = list(zip(one.slots, two.slots, strict=True))
     differing = [place for place, (mine, theirs) in enumerate(pairs) if mine.value != theirs.value]
     return any(
@@ -127,7 +135,7 @@ def _alike(one: Skeleton, two: Skeleton) -> bool:
 
 
 def _may_differ(one: Slot, two: Slot, looks: bool) -> bool:
-    """Returns whether requests are alike of which one has `two` where the other has `one`."""
+    """Returns whether two requests with slots `one` and `two` in the same place can still be alike."""
     if one.kind in _WHEN:
         return True
     if one.kind == "clock":
@@ -144,7 +152,7 @@ def _at_night(clock: Slot) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def skeleton(text: str) -> Skeleton | None:
-    """Returns what `text` comes down to; None where there is nothing to compare, or too much."""
+    """Returns the skeleton of `text`, or None if it has no word of its own or more than MAX_CHARS characters."""
     if len(text) > MAX_CHARS:
         return None
     normal = unicodedata.normalize("NFC", text)
@@ -168,19 +176,19 @@ def skeleton(text: str) -> Skeleton | None:
 
 
 def _mark(token: Token) -> str:
-    """Returns what stands for a token where requests are compared; "+" is for no space before it."""
+    """Returns the mark of a token by which requests are compared. A "+" marks a token without a space before it."""
     glue = "+" if token.glued else ""
     return f"<{glue}{token.kind} {_kept(token)}>" if token.kind in _SLOTS else f"{glue}{token.text}"
 
 
 def _kept(token: Token) -> str:
-    """Returns what of a slot is as fixed as a word: the currency, and how far away a beginning or an end is."""
+    """Returns the part of a slot that is as fixed as a word: the currency, or the form of a beginning or an end."""
     return token.form if token.kind in {"money", "bound"} else ""
 
 
 @dataclass(slots=True)
 class _Sentence:
-    """The parts of a sentence between commas, and what it ends with."""
+    """The parts of a sentence between commas, and the token that ends it."""
 
     parts: list[list[Token]]
     stop: Token
@@ -191,7 +199,7 @@ class _Sentence:
 
 
 def _sentences(tokens: Sequence[Token]) -> list[_Sentence]:
-    """Returns the sentences, without the words and parts of them that say nothing."""
+    """Returns the sentences without their words and parts of politeness."""
     found: list[_Sentence] = []
     parts: list[list[Token]] = [[]]
     for token in [*tokens, END]:
@@ -216,7 +224,7 @@ def _sentences(tokens: Sequence[Token]) -> list[_Sentence]:
 
 
 def _plain(token: Token) -> Iterator[Token]:
-    """Yields a token in its plain form: in small letters unless it is all in capitals, without contractions."""
+    """Yields a token's plain form: contractions resolved, in small letters unless the token is all in capitals."""
     if token.kind in _SLOTS:
         yield token
         return
@@ -235,7 +243,7 @@ def _plain(token: Token) -> Iterator[Token]:
 
 
 def _announced(sentences: Sequence[_Sentence]) -> bool:
-    """Tells whether the last part of a text may be what a colon before it announces: "Post this: well, thanks"."""
+    """Tells whether a colon in the text may announce its last part, as in "Post this: well, thanks"."""
     return any(token.text == ":" for sentence in sentences for part in sentence.parts for token in part)
 
 
@@ -246,7 +254,7 @@ def _is_courtesy(part: Sequence[Token]) -> bool:
 
 
 def _sentence(sentence: _Sentence, acts: set[str]) -> tuple[list[Token], bool]:
-    """Returns what a sentence says, adds its verbs to `acts`, and whether it only asks, notes or tells something."""
+    """Returns a sentence's tokens and whether it only asks, notes or tells something. Adds its verbs to `acts`."""
     first, framed = _without_politeness(sentence.parts[0])
     said = list(first)
     for part in sentence.parts[1:]:
@@ -256,13 +264,13 @@ def _sentence(sentence: _Sentence, acts: set[str]) -> tuple[list[Token], bool]:
     said = _canonical(said, acts)
     head = said[0].text if said and said[0].kind == "word" else ""
     if sentence.asks and not framed and head not in words.ASKS:
-        said.append(Token("word", "?"))  # "Delete the files?" asks what "Delete the files." orders
+        said.append(Token("word", "?"))  # "Delete the files?" is a question, "Delete the files." is an order
     light = head in words.LOOKS or ((head in words.ASKS or head in words.TELLS) and "you" not in {t.text for t in said})
     return said, light
 
 
 def _without_politeness(part: list[Token]) -> tuple[list[Token], bool]:
-    """Returns the beginning of a sentence without what makes it polite, and whether it was put as a question."""
+    """Returns the beginning of a sentence without politeness, and whether it was a polite question."""
     texts = tuple(token.text if token.kind == "word" else "" for token in part)
     framed = False
     for frame in words.FRAMES:
@@ -285,7 +293,7 @@ def _without_politeness(part: list[Token]) -> tuple[list[Token], bool]:
 
 
 def _act(word: str, gerund: bool) -> str:
-    """Returns the verb that `word` is, of "would you mind sending" too; empty when it is none of the table."""
+    """Returns the table's verb for `word`, else "". With `gerund`, `word` has the form "sending"."""
     if not gerund:
         return word if word in words.ACTS else ""
     stem = word.removesuffix("ing") if word.endswith("ing") else ""
@@ -293,7 +301,7 @@ def _act(word: str, gerund: bool) -> str:
 
 
 def _canonical(tokens: Sequence[Token], acts: set[str]) -> list[Token]:
-    """Returns the tokens with verbs that mean the same as one, and adds the verbs to `acts`."""
+    """Returns the tokens with one verb for all verbs that mean the same. Adds these verbs to `acts`."""
     result: list[Token] = []
     before = "."
     for token, after in zip(tokens, [*tokens[1:], END], strict=True):

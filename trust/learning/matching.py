@@ -1,6 +1,6 @@
-"""Whether a plain request is one that a learned skill, or a draft, was made for.
+"""Matching of plain requests: finds the learned skill or the draft whose examples cover a request.
 
-By rule alone, never by a model: a caller can't talk it into anything.
+A rule alone decides, never a model, so that a caller can't talk it into anything.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,21 +11,23 @@ from trust.learning import words
 from trust.learning.likeness import Skeleton, Slot, skeleton, swapped
 from trust.models import Skill, SkillDraft
 
-# Where the examples have so many different points in time, another one is a detail; else it is a stranger.
+# A time slot may vary only if the examples show at least three values.
 _VARIED = 3
-# Days, and what else may make a length of time of one.
+# Days, and other slots that make a length of time together with a day.
 _DAYS = frozenset(["day", "bound", "month", "ordinal"])
-# What a time of day is behind: after "by" it may be a length of time.
+# A time of day may vary only behind one of these. Behind "by" it may be a length of time.
 _BEFORE_CLOCK = frozenset(["at", "until", "<day >"])
-# What goes on from a date: "on 3 May - 10".
+# Words and marks that continue a date, as in "on 3 May - 10".
 _ON = frozenset(["to", "-", "\u2013", "and", "or"])
-# What the owner is told that a point in time is behind; any other word is the caller's.
+# Words before a point in time that the owner is told. Any other word there is a word of the caller.
 _TOLD = words.POINTS | words.BEFORE_RELATIVE
 
 
 class Freedom(NamedTuple):
-    """Which points in time may stand in one place of a request, of those in one form: a time of day from `least` to
-    `most`, a weekday only, or any day."""
+    """The points in time that one place of a request may have, all in one form.
+
+    They are a time of day from `least` to `most`, only weekdays, or any day.
+    """
 
     kind: str
     form: str
@@ -34,7 +36,7 @@ class Freedom(NamedTuple):
     weekday: bool
 
     def holds(self, slot: Slot) -> bool:
-        """Tells whether `slot` is one of them."""
+        """Tells whether `slot` is one of these points in time."""
         if (slot.kind, slot.form) != (self.kind, self.form):
             return False
         if self.kind == "clock":
@@ -42,7 +44,7 @@ class Freedom(NamedTuple):
         return not self.weekday or _is_weekday(slot)
 
     def __str__(self) -> str:
-        """Returns which ones in words."""
+        """Returns these points in time in words."""
         if self.kind == "clock":
             return f"a time between {self.least} and {self.most}"
         if self.form == "near":
@@ -53,11 +55,11 @@ class Freedom(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the examples of a skill cover, for the owner.
+    """The bounds of a skill's examples, to be shown to the owner.
 
-    `free`: the places where another point in time may stand, in words, none of them a caller's own ("on any weekday",
-    "at a time between 09:00 and 11:30"). `fixed`: of each other place where the examples differ, the values that they
-    have there; a request has those of one example, together.
+    `free` names the places where another point in time may stand. It uses no words of a caller ("on any weekday",
+    "at a time between 09:00 and 11:30"). `fixed` has the examples' values for each other place where the examples
+    differ. A request must have all the values of one example.
     """
 
     free: tuple[str, ...]
@@ -65,22 +67,27 @@ class Bounds:
 
 
 def learned_skill(text: str, *, workspace_id: int, granted: Collection[str]) -> Skill | None:
-    """Returns the learned skill among those `granted` that a plain request asks for, None if there is none or more than
-    one. One statement."""
+    """Returns the one learned skill among `granted` that covers a plain request. Runs one SQL statement.
+
+    Returns None if no skill or more than one skill covers the request.
+    """
     rows = Skill.objects.filter(workspace_id=workspace_id, slug__in=granted, by_example=True, enabled=True)
     found = [skill for skill in rows if fits(text, skill.examples)]
     return found[0] if len(found) == 1 else None
 
 
 def open_draft(text: str, *, caller_id: int) -> SkillDraft | None:
-    """Returns the open draft of a caller that would cover a request, the latest if there are several."""
+    """Returns the caller's latest open draft that would cover a request, else None."""
     rows = SkillDraft.objects.filter(caller_id=caller_id, state=SkillDraft.State.OPEN).order_by("-id")
     return next((draft for draft in rows if fits(text, draft.examples)), None)
 
 
 def fits(text: str, examples: Sequence[str]) -> bool:
-    """Tells whether a request is, word for word and value for value, one of the examples, but for points in time where
-    the examples have three different ones: see `_freedom`."""
+    """Tells whether the examples cover a request.
+
+    The request must have the words and the values of one example. Only a point in time may differ, and only if the
+    examples show at least three values in its place: see `_freedom`.
+    """
     asked = skeleton(text)
     if asked is None:
         return False
@@ -94,7 +101,7 @@ def fits(text: str, examples: Sequence[str]) -> bool:
 
 
 def bounds_of(examples: Sequence[str]) -> Bounds:
-    """Returns what `fits` with these examples, other than they themselves."""
+    """Returns the bounds of the requests that `fits` accepts with these examples."""
     kinds: dict[tuple[str, ...], list[Skeleton]] = {}
     for one in map(skeleton, examples):
         if one is not None:
@@ -118,18 +125,20 @@ def _shown(slot: Slot) -> str:
 
 
 def _is_free(place: int, asked: Skeleton, near: Sequence[Skeleton]) -> bool:
-    """Tells whether a request may have in some place what none of the examples has there."""
+    """Tells whether a request may have a value in this place that no example has there."""
     freedom = _freedom(place, asked.slots[place].form, near)
     return freedom is not None and freedom.holds(asked.slots[place])
 
 
 def _freedom(place: int, form: str, near: Sequence[Skeleton]) -> Freedom | None:
-    """Returns which points in time of a form (a weekday isn't a date, and a date with a year is in that year) may be in
-    some place, of requests with the same words: none if there is another point of that kind, for two make a length of
-    time, or if there aren't three different ones in the examples.
+    """Returns the points in time of one form that a place may have, in requests with the same words; None for no such.
 
-    Whatever is done may be done on another weekday. Only what asks, notes or tells something may have another date or
-    "tomorrow", on which something is, neither begins nor ends. A time of day is between those of the examples.
+    A weekday and a date are different forms, and a date with a year stays in this year. The result is None if the
+    request has another point in time of this kind, since two of them make a length of time. It is None, too, if the
+    examples show fewer than three values.
+
+    Any request may have another weekday. Another date, or "tomorrow", needs a request that only asks, notes or tells
+    something, and a day on which nothing begins or ends. A time of day lies between the times of the examples.
     """
     if not near:
         return None
@@ -152,7 +161,7 @@ def _is_weekday(slot: Slot) -> bool:
 
 
 def _around(place: int, one: Skeleton) -> tuple[str, str]:
-    """Returns the words, or the marks of slots, before and behind the slot in some place."""
+    """Returns the words or slot marks directly before and behind the slot in this place."""
     slots = [number for number, word in enumerate(one.words) if word.startswith("<") and len(word) > 1]
     around = ("", *one.words, "")
     return around[slots[place]], around[slots[place] + 2].lstrip("+")

@@ -1,4 +1,4 @@
-"""What the assistant would do with a draft: it tries the last request, with tools that only look. Nothing is sent."""
+"""The preview of a draft: the assistant tries the last request with tools that only look, and sends nothing."""
 
 import asyncio
 import logging
@@ -23,13 +23,15 @@ from volcanic.text import clean_text
 logger = logging.getLogger(__name__)
 
 MAX_PREVIEW = 4000
-# What nobody outside notices.
+# The tools of a preview read only these, so that nobody outside notices.
 _LOOKING = {tools.WORKSPACE, tools.MEMORY}
 
 
 def draft_preview(*, draft_id: int) -> None:
-    """Tries an open draft on the last request that it was learned from, and keeps the answer, or why there is none.
-    Does nothing for a draft that is decided, or was tried as it is."""
+    """Tries an open draft on the last request that it was learned from, and stores the answer or the problem.
+
+    Does nothing for a draft that is not open, or whose current version was tried already.
+    """
     draft = SkillDraft.objects.select_related("caller__workspace").filter(pk=draft_id).first()
     if draft is None or draft.state != SkillDraft.State.OPEN or draft.previewed_at is not None:
         return

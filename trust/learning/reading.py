@@ -1,7 +1,7 @@
-"""The words and slots of a request, in order.
+"""The reader of requests: splits a text into its words and slots, in order.
 
-A slot is what a word can be told apart from by its form: a point in time, a number, an amount of money, an id, an
-address, a file, a quotation, a name. It keeps its value: what of it may differ is decided by whoever compares.
+A slot is a detail that its form shows: a point in time, a number, an amount of money, an id, an address, a file, a
+quotation or a name. A slot keeps its value. The modules that compare requests decide which values may differ.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from trust.learning import words
 
 _MONTHS = "|".join(word for word, code in words.TIME_WORDS.items() if code == "m")
-# What the name of a file ends in, here and for what isn't an address.
+# The endings of file names. A name with such an ending is not the address of a host.
 ENDINGS = "pdf|docx?|xlsx?|csv|txt|md|pptx?|png|jpe?g|odt|ods|ics"
 _HALF = r"\ ?(?:[ap]m\b|[ap]\.m\.)"
 _MINUTE = r"[0-5]\d"
 _HOUR = r"(?:[01]?\d|2[0-3])"
-# Behind these hours and minutes are a length of time, or something else.
+# Before one of these, hours and minutes are a length of time, or something else than a time of day.
 _UNITS = (
     r"h|hrs?|hours?|mins?|minutes?|m|s|secs?|seconds?|std|stunden?|minuten?|heures?|horas?|ore|per|km|long|later"
     r"|earlier|late|early|ago|odds|ratio"
@@ -25,7 +25,8 @@ _CLOCK_TOKEN = (
     rf"(?<![\w.,:/+-])(?:(?:0?\d|1[0-2])(?:[.:]{_MINUTE})?{_HALF}|{_HOUR}(?:[.:]{_MINUTE})?\ ?(?:uhr|o'clock)\b"
     rf"|{_HOUR}:{_MINUTE}(?![\w%]|[.,:/]\d|[-\u2013]\w|\ [-\u2013]\ ?\d|\ ?(?:{_UNITS})\b))"
 )
-# Only with a year of four digits: "1.3.26" may be a version. Without one only behind "am", for "40.50." is a price.
+# A date in digits needs a year of four digits, since "1.3.26" may be a version. Without a year it counts only behind
+# "am", since "40.50." is a price.
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _MONTH = r"(?:0?[1-9]|1[0-2])"
 _YEAR = r"(?:19|20)\d\d"
@@ -33,9 +34,9 @@ _DATE_TOKEN = (
     rf"(?<![\w.,:/+-])(?:{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])|{_DAY}\.{_MONTH}\.{_YEAR}"
     rf"|{_DAY}/{_MONTH}/{_YEAR}|{_MONTH}/{_DAY}/{_YEAR}|(?<=\bam\ ){_DAY}\.{_MONTH}\.)(?![\w/-]|[.,:]?\d)"
 )
-# A full stop, or a comma, is a mark only between words: in "./old", "old/.." and "a,b" it is part of what is written.
+# A full stop or comma is a mark only behind a word. In "./old", "old/.." and "a,b" it is part of the word.
 _STOP = r"(?<=[\w\"”»')\]%€])"
-# The kinds of token. Every repetition is bounded, so that the work is in proportion to the text.
+# The kinds of token. Every repetition is bounded, so that the work grows only linearly with the text.
 _TOKEN = re.compile(
     rf"""
       (?P<url>(?:[a-z]{{2,10}}://|\bwww\.)[^\s<>"]{{0,200}}[^\s<>".,!?;:)])
@@ -65,9 +66,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# A point in time, over one letter for each token: "next Friday", "Tuesday the 3rd of May 2026", "May 3", "on the 3rd",
-# each with a time of day or a part of the day; a time of day; a month. A preposition that says no more than the point
-# itself is part of it; every other one is a word.
+# A point in time, matched on one letter for each token. It is a day ("next Friday", "Tuesday the 3rd of May 2026",
+# "May 3", "on the 3rd"), with a time of day or a part of the day if there is one; or a time of day; or a month. "On"
+# before a day and "at" before a time belong to the point in time. Every other preposition is a word.
 _DATE = r"t?[NO]o?m(?:,?Y)?|mt?[NO](?:,?Y)?(?![WNSYO])|D|(?<=n)tO(?=$|[.,paC])"
 _CLOCK = "a?C"
 _POINT = re.compile(
@@ -83,22 +84,25 @@ _LETTERS: dict[str, str] = {
     "phone": "S",
     "money": "S",
 }
-# Without its capital, or where a sentence begins, such a word is mostly no month.
+# These words are mostly not months if they have no capital or begin a sentence.
 _MAYBE_MONTHS = frozenset(["may", "march", "mar", "mars", "jan", "dec"])
 _NAME = re.compile(r"[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+(?:[A-Z'-][A-Za-zß-öø-ÿ]+)?")
 _LEADING = words.FILLERS | words.BEFORE_VERB
 _MAX_NAME = 2
 _FROM_CAPITALS = 4
 _MAX_QUOTE = 12
-# How much of something, written in one.
+# An amount with its unit in one word, such as "5kg".
 _MEASURE = re.compile(r"\d+[a-z]+")
-# From so many digits on a number is one of an account or a parcel.
+# A number with at least this many digits is an id, such as the number of an account or a parcel.
 _LONG = 7
 
 
 class Token(NamedTuple):
-    """A word or a slot: its kind, how it is written, of a slot its value and the form that this has, and whether it
-    stands at the one before without a space."""
+    """A word or a slot of a text.
+
+    `text` is the written text. `value` and `form` are a slot's value and the form of this value. `glued` is true if no
+    space separates the token from the token before.
+    """
 
     kind: str
     text: str
@@ -115,22 +119,24 @@ END = Token("end", "")
 
 
 def read(text: str) -> list[Token]:
-    """Returns the words and slots of a text that is in Unicode's normal form C."""
+    """Returns the words and slots of a text. The text must be in Unicode's normal form C."""
     tokens = list(scan(text.replace("\u2019", "'")))
     tokens = [_numbered(token, tokens[max(place - 2, 0) : place]) for place, token in enumerate(tokens)]
     return _with_names(_with_times(_priced(tokens)), _english(tokens))
 
 
 def scan(text: str) -> Iterator[Token]:
-    """Yields the tokens of `text`: every character that isn't white space is in one of them."""
+    """Yields the tokens of `text`. Every character except white space is in one of them."""
     for match in _TOKEN.finditer(text):
         kind, said = match.lastgroup or "other", match.group()
         yield Token(kind, said, said, glued=match.start() > 0 and not text[match.start() - 1].isspace())
 
 
 def amount(value: str) -> float:
-    """Returns the number that digits stand for, however thousands and decimals are told apart: of "5.000", the
-    larger."""
+    """Returns the number of a text of digits. A point, comma or apostrophe may separate thousands or decimals.
+
+    An ambiguous text, such as "5.000", counts as the larger number.
+    """
     digits = value.replace("'", "").replace(" ", "").rstrip(".,")
     marks = [mark for mark in digits if mark in ".,"]
     whole, mark, rest = digits.rpartition(marks[-1]) if marks else (digits, "", "")
@@ -141,8 +147,11 @@ def amount(value: str) -> float:
 
 
 def _numbered(token: Token, earlier: Sequence[Token]) -> Token:
-    """Returns the token behind one or two others, a number as what it counts for: how many, how much of which currency,
-    or which one: "cancel order 815", but not where the word before may be a verb, "order 3 pizzas"."""
+    """Returns a token with its final kind, by the one or two tokens before it.
+
+    A number can be a count, an amount of money in a currency, a telephone number or an id. It is an id in "cancel order
+    815", but a count in "order 3 pizzas", where the word before may be a verb.
+    """
     low = token.low
     before = earlier[-1] if earlier else END
     leads = len(earlier) < 2 or earlier[0].kind != "word" or earlier[0].low in _LEADING
@@ -166,7 +175,7 @@ def _numbered(token: Token, earlier: Sequence[Token]) -> Token:
 
 
 def _priced(tokens: Sequence[Token]) -> list[Token]:
-    """Returns the tokens with a number and its currency as one: "fifty euros", "USD 50"."""
+    """Returns the tokens with a number and its currency as one token: "fifty euros", "USD 50"."""
     result: list[Token] = []
     for token in tokens:
         before = result[-1] if result else END
@@ -189,7 +198,7 @@ def _english(tokens: Sequence[Token]) -> bool:
 
 
 def _with_times(tokens: list[Token]) -> list[Token]:
-    """Returns the tokens with a day, a time of day and a month as one token each."""
+    """Returns the tokens with one token for each day, time of day and month."""
     letters = "".join(_letter(token, tokens[place - 1] if place else END) for place, token in enumerate(tokens))
     result: list[Token] = []
     place = 0
@@ -201,7 +210,7 @@ def _with_times(tokens: list[Token]) -> list[Token]:
 
 
 def _letter(token: Token, before: Token) -> str:
-    """Returns the letter for a token where times are looked for."""
+    """Returns the letter that stands for a token in the search for points in time."""
     if token.kind == "number" and re.fullmatch(r"(?:19|20)\d\d", token.text):
         return "Y"
     if token.kind == "number":
@@ -215,8 +224,10 @@ def _letter(token: Token, before: Token) -> str:
 
 
 def _point(match: re.Match[str], tokens: Sequence[Token], earlier: Sequence[Token]) -> list[Token]:
-    """Returns the tokens for a point in time: a day, a time of day, a month. "Tomorrow" and "next Friday" are on a day,
-    and "Friday at 10:00" is "Friday 10:00"."""
+    """Returns the tokens for a point in time: a day, a time of day or a month.
+
+    "Tomorrow" and "next Friday" get an "on" before them, as other days have. "Friday at 10:00" reads as "Friday 10:00".
+    """
     found: list[Token] = []
     if match["near"] or match["date"]:
         before = earlier[-1].low if earlier else ""
@@ -240,7 +251,7 @@ def _point(match: re.Match[str], tokens: Sequence[Token], earlier: Sequence[Toke
 
 
 def _day(match: re.Match[str], tokens: Sequence[Token], point: bool) -> Token:
-    """Returns a day. Its form tells one that is near from a date, and which year this has."""
+    """Returns the token of a day. Its form is "near" for a weekday or "tomorrow", else "date" with its year, if any."""
     start = match.start("near") if match["near"] else match.start("date")
     value = _said(tokens[start : max(match.end("near"), match.end("exact"), match.end("date"))])
     exact = not match["near"] or match["exact"]
@@ -254,13 +265,13 @@ def _as_of(earlier: Sequence[Token]) -> bool:
 
 
 def _said(tokens: Sequence[Token]) -> str:
-    """Returns the words of a point in time, but for those that say nothing."""
+    """Returns the words of a point in time without "the", "of", "on" and the like."""
     said = (token.low.removesuffix("'s") for token in tokens if token.kind != "comma")
     return " ".join(word for word in said if words.TIME_WORDS.get(word) not in ("t", "o", "n"))
 
 
 def _clock(tokens: Sequence[Token]) -> Token:
-    """Returns a time of day as hours and minutes; the form tells those that may be meant in the afternoon as well."""
+    """Returns the token of a time of day, in hours and minutes. The form "bare" marks a time that may be p.m., too."""
     low = tokens[-1].low
     if low in words.TIME_WORDS:
         return Token("clock", "", "00:00" if low == "midnight" else "12:00")
@@ -274,7 +285,7 @@ def _clock(tokens: Sequence[Token]) -> Token:
 
 
 def _with_names(tokens: Sequence[Token], english: bool) -> list[Token]:
-    """Returns the tokens with names as one token each, and quotations and paths as words where they are no detail."""
+    """Returns the tokens with one token for each name. Quotations, paths and files that are no details become words."""
     capitals = sum(token.kind == "word" and _NAME.fullmatch(token.text) is not None for token in tokens[1:])
     count = sum(token.kind == "word" for token in tokens[1:])
     names = english and not (capitals >= _FROM_CAPITALS and capitals * 2 > count)  # Not In A Title
@@ -301,7 +312,7 @@ def _with_names(tokens: Sequence[Token], english: bool) -> list[Token]:
 
 
 def _is_name(token: Token, before: Token, after: Token, earlier: Sequence[Token], run: int) -> bool:
-    """Returns whether a word is a name where it stands, or goes on one of `run` words so far."""
+    """Returns whether a word in its place is a name, or continues a name of `run` words so far."""
     owns = token.text.endswith("'s")
     bare = token.text.removesuffix("'s")
     if _NAME.fullmatch(bare) is None or bare.lower() in words.KNOWN:
@@ -322,8 +333,10 @@ def _is_name(token: Token, before: Token, after: Token, earlier: Sequence[Token]
 
 
 def _detail(token: Token, before: Token) -> Token:
-    """Returns the token, as a word where it is no detail: what could be a request by itself, or is a secret by its
-    name."""
+    """Returns the token. A quotation, path or file becomes a word unless it is a mere detail.
+
+    It is no mere detail if it could be a request by itself, or if its name tells of a secret.
+    """
     if token.kind not in {"quote", "path", "file"}:
         return token
     said = re.findall(r"[^\W\d_]+", token.low)

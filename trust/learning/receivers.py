@@ -1,4 +1,4 @@
-"""What learning hears of."""
+"""Receivers of trust's signals that learning needs."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from trust.signals import grant_revoked
 
 @receiver(grant_revoked)
 def take_back_evidence(*, caller_id: int, skill: str, keeps_evidence: bool, **_kwargs: Any) -> None:
-    """A grant that the owner took back is not proposed again from the decisions that led to it."""
-    from trust.learning.services import observations_reverse  # a third of a second, at start
+    """Takes back the decisions behind a revoked grant, so that they do not propose the skill again."""
+    from trust.learning.services import observations_reverse  # the import would cost each start a third of a second
 
     if not keeps_evidence and (ids := evidence_of_grant(caller_id=caller_id, slug=skill)):
         observations_reverse(ids=ids, reason=f"The grant of {skill} was revoked.")

@@ -1,6 +1,6 @@
-"""The verbs of learning. None of them raises a level to Act or makes a grant but by the owner's own decision.
+"""Services of learning. They raise a level to Act, or make a grant, only by the owner's own decision.
 
-Locks are taken in the order that trust.learning names.
+They take locks in the order that trust.learning names.
 """
 
 import logging
@@ -60,11 +60,12 @@ DECIDED_OTHERWISE = f"You decided the last {ENOUGH} such requests otherwise."
 
 
 def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillDraft]:
-    """Looks at what the owner decided about a caller, and returns the drafts that it made of it.
+    """Learns from the owner's decisions about a caller, and returns the drafts made from them.
 
-    A caller that is shut out teaches nothing. One at Observe goes to Learn first, if it is time; one at Learn with a
-    draft goes on to Propose. Drafts are withdrawn of which the owner thinks otherwise by now. `writer` is the model
-    that sorts and writes; None is this process's, if it has one. Not in a transaction: a model may be asked.
+    A disabled caller teaches nothing. A caller at Observe goes to Learn first, after enough interactions. A caller at
+    Learn with an open draft goes on to Propose. Drafts are withdrawn if the owner took their evidence back, or decided
+    the latest such requests otherwise. `writer` is the model that sorts and writes; None takes the model of this
+    process, if it has one. Do not call this in a transaction, since the model takes its time.
     """
     _go_to_learn(caller)
     if not caller.enabled:
@@ -89,8 +90,10 @@ def caller_learn(*, caller: Caller, writer: Writer | None = None) -> list[SkillD
 
 
 def _withdraw_outlived(caller: Caller, observations: Sequence[Observation]) -> None:
-    """Withdraws the open drafts that rest on decisions that were taken back, and those of whose requests the owner
-    decided the latest otherwise: as many as it takes to propose one."""
+    """Withdraws open drafts that rest on decisions that were taken back, or that the owner decides otherwise by now.
+
+    For the latter the last ENOUGH such requests must all be decided otherwise.
+    """
     for draft in SkillDraft.objects.filter(caller=caller, state=State.OPEN).order_by("id"):
         if rests_on_reversed(draft):
             draft_withdraw(draft=draft, reason=TAKEN_BACK)
@@ -99,7 +102,7 @@ def _withdraw_outlived(caller: Caller, observations: Sequence[Observation]) -> N
 
 
 def _decided_otherwise(draft: SkillDraft, observations: Sequence[Observation]) -> bool:
-    # "Not like this" has put it before the owner, with their words: that is not against it.
+    # "Not like this" has put the draft before the owner with their words, so it does not speak against the draft.
     neither = (Decision.ASK, Decision.UNLIKE)
     learned = max(draft.evidence, default=0)
     since = {one.task: one for one in observations if one.pk > learned and one.decision not in neither}
@@ -115,7 +118,7 @@ def _decided_otherwise(draft: SkillDraft, observations: Sequence[Observation]) -
 
 
 def _go_to_learn(caller: Caller) -> None:
-    """Observe → Learn after LEARN_AFTER interactions without a decline among the owner's latest decisions."""
+    """Raises a caller from Observe to Learn after LEARN_AFTER interactions, if no latest decision is a decline."""
     after = settings.LEARN_AFTER
     caller.refresh_from_db(fields=["level", "enabled", "interaction_count"])
     if not after or caller.level != Level.OBSERVE or caller.interaction_count < after:
@@ -128,13 +131,13 @@ def _go_to_learn(caller: Caller) -> None:
 
 
 def _lock(caller: Caller) -> None:
-    """Reads what counts of a caller, to stay so until the transaction ends: a model took its time meanwhile."""
+    """Locks a caller until the transaction ends and reads it again: it may have changed during the model's run."""
     rows = Caller.objects.select_for_update(no_key=True)
     caller.refresh_from_db(fields=["level", "enabled", "interaction_count"], from_queryset=rows)
 
 
 def _held_back(caller: Caller) -> bool:
-    """Tells whether somebody lowered the caller to the level that it has: it stays there then, until they raise it."""
+    """Tells whether a person lowered the caller to its present level. Then only a person raises the level again."""
     last = AuditEntry.objects.filter(caller_id=caller.pk, action="caller.level").order_by("-id").first()
     if last is None or last.actor == acting.SYSTEM:
         return False
@@ -144,7 +147,7 @@ def _held_back(caller: Caller) -> bool:
 
 @transaction.atomic
 def _climb(caller: Caller, before: Level, level: Level, reason: str) -> None:
-    """Writes the next level, if the caller is where it was and the owner has not put it there."""
+    """Raises a caller from level `before` to `level`, unless the level changed meanwhile or a person lowered it."""
     _lock(caller)
     if caller.enabled and caller.level == before and not _held_back(caller):
         caller_set_level(caller=caller, level=level, reason=reason)
@@ -157,11 +160,11 @@ def _go_to_propose(caller: Caller) -> None:
 
 
 def _not_known(caller: Caller, group: Sequence[Observation]) -> list[Observation]:
-    """Returns those of a group that a draft is to be made of, none where one was made of such requests already.
+    """Returns the observations of a group from which a draft is to be made; [] if such requests have a draft already.
 
-    One that is open or rejected is known by what is like it: it is not proposed again for the same reason. Of one that
-    was approved only those are known that its skill does: the others still come to the owner. A withdrawn one rested on
-    what no longer counts, and is none.
+    An open or rejected draft stands for all requests that are like its requests, so they are not proposed again. An
+    approved draft stands only for the requests that its skill covers, since the others still come to the owner. A
+    withdrawn draft does not count.
     """
     drafts = SkillDraft.objects.filter(caller=caller, decision=decided_alike(group[0])).select_related("skill")
     known = list(drafts.filter(state__in=[State.OPEN, State.REJECTED]))
@@ -173,7 +176,7 @@ def _not_known(caller: Caller, group: Sequence[Observation]) -> list[Observation
     for draft in drafts.filter(state=State.APPROVED):
         examples = examples_of(draft)
         group = [one for one in group if one.pk not in draft.evidence and not fits(one.request, examples)]
-        # Of two skills that fit a request none is used: what is done by now would not be done any more.
+        # If two skills fit a request, neither is used. A second skill would end what the first one does now.
         asked = [one.request for one in group]
         if any(fits(example, asked) for example in examples):
             return []
@@ -181,8 +184,10 @@ def _not_known(caller: Caller, group: Sequence[Observation]) -> list[Observation
 
 
 def _requests_of(drafts: Iterable[SkillDraft]) -> list[str]:
-    """Returns the requests that drafts are for: their examples, and what they were learned from, however the owner
-    worded the examples since."""
+    """Returns the requests of drafts: their examples, and the requests that they were learned from.
+
+    The owner may have reworded the examples since, so both count.
+    """
     examples = [example for draft in drafts for example in draft.examples]
     evidence = [number for draft in drafts for number in draft.evidence]
     asked = Observation.objects.filter(pk__in=evidence).values_list("request", flat=True)
@@ -196,11 +201,11 @@ def _complaints(observations: Sequence[Observation], requests: Sequence[str]) ->
 
 @transaction.atomic
 def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> SkillDraft | None:
-    # Of two that learn at once, the second finds the draft of the first.
+    # If two processes learn at once, the second one finds the draft of the first.
     _lock(caller)
     if caller.level == Level.OBSERVE or not caller.enabled:
         return None
-    # Whoever takes one of them back waits, and finds the draft.
+    # A call that takes one of these observations back waits for the lock, and then finds the draft.
     evidence = Observation.objects.select_for_update(no_key=True).filter(pk__in=[one.pk for one in group])
     standing = list(evidence.filter(reversed_at=None).order_by("id"))
     if len(_not_known(caller, group)) < len(group) or len(standing) < len(group):
@@ -229,11 +234,12 @@ def _draft_create(caller: Caller, group: Sequence[Observation], text: Text) -> S
 def not_like_this(
     *, caller: Caller, slug: str, task: uuid.UUID, request: str, text: str = "", ran_at: datetime | None = None
 ) -> bool:
-    """Notes that what was done without the owner was not as they wanted it, once for each task, and takes back what let
-    the assistant do it: the grant of the skill, unless it was given after `ran_at`, when the task ran.
+    """Records "not like this" for a task that was done without the owner, and revokes the grant that allowed it.
 
-    A caller at Act falls to Propose for the skill then, and the draft that it came from is put before the owner again.
-    Their words go into that draft, and into one that is open already. Returns whether a grant was taken back.
+    Each task is recorded once. A grant that was given after `ran_at`, the time of the run, stays. If a grant is revoked
+    and the caller is at Act, the caller falls to Propose for this skill. The draft of the skill is put before the owner
+    again. The owner's words `text` go into this draft, and into a draft that is open already. Returns whether a grant
+    was revoked.
     """
     text = clean_text(text).strip()
     _lock(caller)
@@ -249,7 +255,7 @@ def not_like_this(
     audit("review.unlike", caller=caller, subject=str(task), reason=text)
     if revoked:
         _fall_to_propose(caller)
-    # By the id too: the skill itself may have been deleted.
+    # Found by the skill's id, too, since the skill itself may have been deleted.
     drafts = SkillDraft.objects.filter(Q(skill__slug=slug) | Q(slug=slug), caller=caller)
     for draft in drafts.order_by("id"):
         if draft.state == State.OPEN:
@@ -261,8 +267,7 @@ def not_like_this(
 
 
 def _fall_to_propose(caller: Caller) -> None:
-    """The level that counts for this skill is the caller's own again, Propose at most; for every other it stays what
-    it is."""
+    """Lowers a caller from Act to Propose. The caller's other grants get a level of their own, so they stay at Act."""
     if caller.level != Level.ACT:
         return
     reason = "Something was done that was not as the owner wanted it."
@@ -274,8 +279,11 @@ def _fall_to_propose(caller: Caller) -> None:
 
 @transaction.atomic
 def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
-    """Takes decisions back, as far as learning goes: nothing is learned from them, and drafts that rest on them and on
-    which nothing is granted are withdrawn. Returns how many this call took back."""
+    """Takes decisions back for learning: nothing is learned from them any more.
+
+    Drafts that rest on them are withdrawn, unless the skill of the draft is still granted. Returns the number of
+    decisions that this call took back.
+    """
     callers = set(Observation.objects.filter(pk__in=ids).values_list("caller_id", flat=True))
     reviews = reviews_lock(callers=callers)
     rows = Observation.objects.select_for_update(no_key=True, of=("self",)).select_related("caller")
@@ -284,7 +292,7 @@ def observations_reverse(*, ids: Sequence[int], reason: str = "") -> int:
     Observation.objects.filter(pk__in=[one.pk for one in standing]).update(reversed_at=timezone.now())
     for one in standing:
         audit("observation.reversed", caller=one.caller, subject=str(one.task), reason=reason)
-    # Those too that another call took back: the grant may have stood in the way then, and be gone now.
+    # Decisions that an earlier call took back count, too: a grant may have kept the draft then and be gone now.
     taken_back = {one.pk for one in decided}
     drafts = SkillDraft.objects.filter(caller__in=callers, state__in=[State.OPEN, State.APPROVED])
     for draft in drafts.select_related("caller").order_by("id"):

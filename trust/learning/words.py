@@ -1,10 +1,10 @@
-"""The words that the rule of likeness knows. Whatever is in no table stands for itself."""
+"""Word tables of the rule of likeness. A word that is in no table stands for itself."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Verbs of requests, those that mean the same in one line. Only true synonyms: "remove" isn't "delete", it may be from a
-# list; opposites are simply in different lines.
+# Verbs of requests. Slashes separate groups of verbs that mean the same. Only true synonyms share a group: "remove" is
+# not "delete", since it may be from a list. Opposites are in different groups.
 _ACT_LINES = """
     accept / add / approve / ask / attend / block / book reserve / buy purchase / calculate / call phone / cancel /
     change / charge / check / close / compare / confirm / convert / copy / create / decline reject refuse / delete
@@ -27,11 +27,11 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the words of each phrase, of phrases with commas between them, the longest first."""
+    """Returns the words of each phrase in a text with commas between the phrases, the longest phrase first."""
     return tuple(sorted((tuple(phrase.split()) for phrase in text.split(",")), key=len, reverse=True))
 
 
-# Acts that look something up, or note it: nothing goes out, is paid, changed or deleted.
+# Verbs that look something up or note it. They send, pay, change and delete nothing.
 LOOKS = _words(
     "calculate check compare describe explain find list log look note proofread recommend remind review search suggest"
     " summarise track translate verify"
@@ -43,9 +43,9 @@ AUXILIARIES = _words(
     "is are was were am be been can could will would shall should may might must do does did has have had"
 )
 QUESTIONS = _words("what which who whom whose when where why how")
-# A sentence that begins so, and doesn't say "you", asks; "have" and "do" may give an order.
+# A sentence that begins with one of these and does not say "you" asks something. "Have" and "do" may give an order.
 ASKS = QUESTIONS | (AUXILIARIES - _words("have do be been"))
-# What a sentence that only tells something begins with.
+# A sentence that begins with one of these only tells something.
 TELLS = _words("the your our a an")
 NEGATIONS = _words("not no never nothing none nobody neither nor without cannot don dont stop avoid except unless")
 _OTHERS = _words(
@@ -53,8 +53,8 @@ _OTHERS = _words(
     " there here too very some both other"
 )
 FUNCTION = ARTICLES | PREPOSITIONS | PRONOUNS | AUXILIARIES | QUESTIONS | NEGATIONS | _OTHERS | {"'s", "like"}
-# What is never taken for somebody's name, however it is written: what must not be learned by another name, where a
-# text goes that the public or many people read, and the words that injected instructions are made of.
+# Words that never count as a name, even with a capital: secrets and private matters, places that the public or many
+# people read, and words of injected instructions.
 NO_NAMES = _words(
     """
     password passwords passwd passphrase passport pin token tokens secret secrets key keys credential credentials login
@@ -68,19 +68,19 @@ NO_NAMES = _words(
 )
 KNOWN = FUNCTION | NO_NAMES | frozenset(ACTS)
 
-# At the start of a request these only make it polite, and only before a verb from the table. Not "is it possible to":
-# that asks.
+# At the start of a request and before a verb from the table, these only make the request polite. "Is it possible to" is
+# not among them, since it asks something.
 FRAMES = _phrases(
     "can you,could you,would you,will you,can you possibly,could you possibly,would you mind,i would like you to,"
     "i want you to,i need you to,i was wondering if you could,could i ask you to,i would like to ask you to,"
     "i would appreciate it if you could,it would be great if you could"
 )
-# "Can we meet" is the request to meet; "can we delete it" asks whether that is allowed.
+# Before "meet" these make the request polite. "Can we meet" asks to meet, but "can we delete it" asks for permission.
 FRAMES_TO_MEET = _phrases("can we,could we,shall we")
-# Before a question word, these say only that it is a question.
+# Before a question word, these say only that a question follows.
 TELL_ME = _phrases("tell me,let me know,i would like to know,i need to know")
 FILLERS = _words("please kindly pls plz bitte")
-# Whole parts of a text, at its beginning or end, that say nothing.
+# Parts at the beginning or end of a text that are only courtesies.
 COURTESIES = _phrases(
     "hi,hello,hey,hi there,hello there,good morning,good afternoon,good evening,good day,greetings,thanks,thank you,"
     "thanks a lot,many thanks,thank you very much,thanks in advance,thank you in advance,cheers,best regards,"
@@ -103,8 +103,8 @@ CONTRACTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "which": ("what",),
     }
 )
-# Words that English doesn't have, or nearly not. Beside one of them a capital letter says nothing about names: German
-# writes "das Passwort" and "die Rechnung".
+# Words that English has not or hardly has. In a text with one of them a capital letter does not show a name, since
+# German writes "das Passwort" and "die Rechnung".
 FOREIGN = _words(
     """
     der die das den dem des ein eine einen einem und ist sind bitte ich mir mich du kannst können könnten nicht auf für
@@ -115,7 +115,8 @@ FOREIGN = _words(
 )
 ENGLISH = ARTICLES | PRONOUNS | AUXILIARIES | QUESTIONS | _words("please with from to into for of at and about")
 
-# A verb of the table may be a noun behind other words: "read the book", "close the order".
+# A word of the verb table is a verb only behind one of these. Elsewhere it may be a noun: "read the book", "close the
+# order".
 BEFORE_VERB = _words("and then also to not or but i you we they , . ? ! ; : …")
 
 NUMBERS: Mapping[str, str] = MappingProxyType(
@@ -125,7 +126,7 @@ NUMBERS: Mapping[str, str] = MappingProxyType(
         **{"forty": "40", "fifty": "50"},
     }
 )
-# Those of one line are the same money beyond doubt: "$", "¥", pounds, francs and rupees are those of many countries.
+# Each text holds names of surely the same currency. "$", "¥", pounds, francs and rupees belong to several countries.
 CURRENCIES: Mapping[str, str] = MappingProxyType(
     {
         word: line.split()[0]
@@ -137,15 +138,15 @@ CURRENCIES: Mapping[str, str] = MappingProxyType(
         for word in line.split()
     }
 )
-# A number behind these says which one, not how many.
+# A number behind one of these is an id, not a count.
 WHICH_ONE = _words(
     "order ticket invoice parcel build issue version account room flight train case number no nr bestellung paket"
     " rechnung auftrag release request pr contract customer shipment"
 )
-# And behind these, whom to call.
+# A number behind one of these is a telephone number.
 DIALS = _words("call phone dial text fax ring sms")
 
-# Which letter stands for a word where times are looked for.
+# The letter that stands for a word in the search for points in time.
 TIME_WORDS: Mapping[str, str] = MappingProxyType(
     {
         word: code
@@ -169,7 +170,8 @@ TIME_WORDS: Mapping[str, str] = MappingProxyType(
         for word in words.split()
     }
 )
-# Words that begin so tell of a beginning, an end or how long: no date beside one of them is a mere point in time.
+# Words with these beginnings tell of a beginning, an end or a length of time. A date in a request with one of them is
+# not a mere point in time.
 ENDS = tuple(
     _words(
         """
@@ -179,25 +181,27 @@ ENDS = tuple(
         """
     )
 )
-# Behind these a day is when something is. Behind any other word it may be where something begins or ends, and how far
-# away it is counts.
+# Behind one of these a day is the day of an event. Behind any other word it may be a beginning or an end, and then its
+# distance from today counts.
 POINTS = _words("on of for")
 RELATIVE = _words(
     "today tomorrow yesterday next this coming heute morgen gestern demain aujourd'hui mañana hoy domani oggi"
 )
-# Before "tomorrow" and "next Friday" stands an "on" that isn't written, but for behind these.
+# "Tomorrow" and "next Friday" get an "on" before them, except behind one of these.
 BEFORE_RELATIVE = PREPOSITIONS | _words(
     "by before until till til since after through between and or than past over during bis ab von vom seit nach vor"
     " zwischen für avant depuis pour desde hasta para every each last"
 )
 
-# What a name stands behind. Not behind "about" and "of": what a text is about is no detail of it. "Send Anna my
-# address" has its own rule, for in "Send Payroll to Bob" it isn't one, and "is" too: "Is Vera free", "It is Approved".
+# A word with a capital is a name behind one of these. "About" and "of" are not among them, since the subject of a text
+# is no detail. "Send Anna my address" has its own rule, since "Payroll" in "Send Payroll to Bob" is no name. "Is" has
+# its own rule, too: "Is Vera free", "It is Approved".
 BEFORE_NAME = _words(
     "with from to in at for by near into remind ask tell invite call meet introduce contact thank notify whether"
 )
 GIVING = _words("send give show forward")
-# A quotation is a detail behind these only: elsewhere, as in `run "…"`, it may be the request itself.
+# A quotation is a detail only behind one of these. Elsewhere, as in `run "…"`, it may be the request itself.
 BEFORE_QUOTE = _words("translate titled called named subject phrase sentence word proofread pronounce")
-# "review the pull request in acme/api"; elsewhere a slash is part of the request ("read/write").
+# A path is a detail only behind one of these, as in "review the pull request in acme/api". Elsewhere a slash is part of
+# the request ("read/write").
 BEFORE_PATH = _words("in of repo repository project")

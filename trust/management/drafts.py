@@ -1,4 +1,4 @@
-"""What the commands of learning tell of drafts."""
+"""Texts and facts of drafts for the commands `learn` and `draft`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from volcanic.management.printing import indented, iso, printable
 
 
 def listed(draft: SkillDraft) -> dict[str, Any]:
-    """Returns what a list tells of a draft."""
+    """Returns the facts of a draft that a list shows."""
     return {
         "id": draft.pk,
         "caller": draft.caller.name,
@@ -25,7 +25,7 @@ def listed(draft: SkillDraft) -> dict[str, Any]:
 
 
 def lines(facts: dict[str, Any]) -> str:
-    """Returns a draft in a list, in a few lines. What callers wrote keeps to its line."""
+    """Returns a draft in a list, in three lines. A caller's words stay on their line."""
     return "\n".join(
         [
             f"{facts['id']}  {facts['caller']}: {printable(facts['name'])} ({facts['slug']})",
@@ -36,7 +36,7 @@ def lines(facts: dict[str, Any]) -> str:
 
 
 def told(draft: SkillDraft) -> dict[str, Any]:
-    """Returns everything about a draft, with the decisions that it rests on."""
+    """Returns all facts of a draft, with the decisions that it rests on."""
     evidence = [
         {"id": one.pk, "at": iso(one.created_at), "request": one.request, "words": one.reply or one.edits}
         for one in evidence_of([draft])
@@ -64,7 +64,7 @@ def told(draft: SkillDraft) -> dict[str, Any]:
 
 
 def text(facts: dict[str, Any]) -> str:
-    """Returns everything about a draft for people to read."""
+    """Returns all facts of a draft as a text for people."""
     parts = [
         f"{facts['id']}  {printable(facts['name'])} ({facts['slug']}), for {facts['caller']} in {facts['workspace']}: "
         f"{facts['state']}, version {facts['version']}",
@@ -73,7 +73,7 @@ def text(facts: dict[str, Any]) -> str:
         f"description:\n{indented(facts['description'])}",
         f"instructions:\n{indented(facts['instructions'])}",
         f"tools: {', '.join(facts['tools']) or 'none'}",
-        "asked for by requests like these, in the caller's words:",
+        "examples of requests for it, in the caller's words:",
         *(f"  - {printable(example)}" for example in facts["examples"]),
         facts["covers"],
         *(f"fixed: {printable(', '.join(values))}" for values in facts["fixed"]),
@@ -93,4 +93,4 @@ def _tried(facts: dict[str, Any]) -> str:
     if facts["previewed"] is None:
         return "not tried yet"
     answer = facts["preview"] or facts["preview_problem"] or "It had nothing to say."
-    return f"tried on the last request, having only looked; nothing was sent:\n{indented(answer)}"
+    return f"tried on the last request, with tools that only look; nothing was sent:\n{indented(answer)}"

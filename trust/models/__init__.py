@@ -1,4 +1,4 @@
-"""The tables of trust. Import them from here; inside, `callers` knows none of the others."""
+"""The tables of trust. Import them from here. Within this package, `callers` imports none of the other modules."""
 
 from trust.models.audit import AuditEntry
 from trust.models.callers import NAME_PATTERN, Caller, CallerIdentity, CallerKey, Level, RefusedCall

@@ -1,4 +1,4 @@
-"""The log of who did what to whom, and why. Rows are added and never changed; the database sees to that."""
+"""The audit: a log of changes with actor, caller and reason. The database lets rows be added, and never changed."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,19 +9,19 @@ from volcanic.models import Workspace
 class AuditEntry(models.Model):
     """One change to keys, levels, grants, skills or reviews, or one refusal."""
 
-    # Without constraints: an entry outlives what it is about, and deleting that must not change the entry.
+    # Without a constraint, since an entry outlives its workspace and must not change when the workspace is deleted.
     workspace = models.ForeignKey(
         Workspace, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
     )
     at = models.DateTimeField(default=timezone.now)
-    # Who: `owner olivia`, `shell root`, `caller friend`, `system`.
+    # The actor: `owner olivia`, `shell root`, `caller friend`, `system`.
     actor = models.CharField(max_length=150)
-    # What, namespaced: `key.created`, `review.approve`.
+    # The action, namespaced: `key.created`, `review.approve`.
     action = models.CharField(max_length=40)
-    # On whom: the caller's id and name.
+    # The id and name of the caller concerned.
     caller_id = models.BigIntegerField(null=True)
     caller = models.CharField(max_length=40, blank=True)
-    # What exactly: a skill's id, a key's last characters, a task's id.
+    # The object of the action: a skill's id, a key's last characters, a task's id.
     subject = models.CharField(max_length=200, blank=True)
     reason = models.TextField(blank=True)
     request_id = models.CharField(max_length=64, blank=True)
@@ -31,7 +31,7 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-id"], name="audit_of_workspace"),
             models.Index(fields=["caller_id", "-id"], name="audit_of_caller"),
-            # What was last written down of one kind.
+            # Finds the last entry of one action.
             models.Index(fields=["caller_id", "action", "-id"], name="audit_of_caller_action"),
         ]
 

@@ -1,4 +1,4 @@
-"""Callers, what proves who they are, and calls that nobody could be found to have made."""
+"""Callers, their keys and identities, and the refused calls that belong to no caller."""
 
 from django.core.validators import RegexValidator
 from django.db import models
@@ -12,7 +12,7 @@ NAME_PATTERN = r"^[a-z0-9-]{1,40}$"
 
 
 class Level(models.TextChoices):
-    """A caller's trust level: what happens to its plain requests."""
+    """A caller's trust level, from which policy chooses the handling of its requests."""
 
     OBSERVE = "observe", "Observe"
     LEARN = "learn", "Learn"
@@ -21,7 +21,7 @@ class Level(models.TextChoices):
 
     @property
     def rank(self) -> int:
-        """0 for Observe to 3 for Act."""
+        """The position of the level, from 0 for Observe to 3 for Act."""
         return list(Level).index(self)
 
 
@@ -33,22 +33,22 @@ class Caller(models.Model):
     level = models.CharField(max_length=10, choices=Level.choices, default=Level.OBSERVE)
     enabled = models.BooleanField(default=True)
     note = models.TextField(blank=True)
-    # Signs the notifications that this caller's webhooks get. Kept readable, since it signs; shown once.
+    # Signs the notifications to this caller's webhooks. Shown once. Stored encrypted, not as a digest, since it signs.
     webhook_secret = EncryptedTextField(null=True, blank=True, editable=False)
-    # Limits of this caller; empty: those of the settings.
+    # The limits of this caller. Empty: the limits of the settings.
     requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
     max_running_tasks = models.PositiveIntegerField(null=True, blank=True)
     max_open_contexts = models.PositiveIntegerField(null=True, blank=True)
     max_inbox_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     max_stored_tasks = models.PositiveIntegerField(null=True, blank=True)
-    # What it has stored: tasks as of the last count, bytes of files. Kept by a2a_server.quotas.
+    # The tasks that it has stored, as of the last count, and the bytes of its files. Written by a2a_server.quotas.
     stored_tasks = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     inbox_bytes = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     first_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_interaction_at = models.DateTimeField(null=True, blank=True, editable=False)
     interaction_count = models.PositiveBigIntegerField(default=0, editable=False)
-    # The latest Observation that was learned from.
+    # The id of the latest Observation that was learned from.
     learned_up_to = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
@@ -80,12 +80,12 @@ class CallerKey(models.Model):
 
     @property
     def usable(self) -> bool:
-        """Whether the key lets its caller in now."""
+        """True if the key lets its caller in now."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
 
 
 class CallerIdentity(models.Model):
-    """What a caller is called by somebody who verifies it: an issuer of tokens, say."""
+    """The id of a caller at an issuer that verifies it, such as an identity provider."""
 
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
@@ -104,7 +104,7 @@ class CallerIdentity(models.Model):
 
 
 class RefusedCall(models.Model):
-    """Calls that nobody could be found to have made: one row for each source, reason and path."""
+    """Calls refused without a known caller: one row with a count for each source, reason and path."""
 
     source = models.CharField(max_length=64)
     reason = models.CharField(max_length=40)

@@ -1,4 +1,4 @@
-"""What is learned from the owner's decisions: drafts of skills."""
+"""Drafts of skills, learned from the owner's decisions."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,10 +10,10 @@ from volcanic.text import one_way
 
 
 class SkillDraft(models.Model):
-    """A proposal to the owner: what they decided alike again and again could be a skill of one caller."""
+    """A proposal to the owner: a skill for one caller, learned from several decisions that were alike."""
 
     class State(models.TextChoices):
-        """What became of it. Open is the only state from which the owner decides."""
+        """The state of a draft. The owner can decide open drafts only."""
 
         OPEN = "open", "Proposed"
         APPROVED = "approved", "Approved"
@@ -21,31 +21,31 @@ class SkillDraft(models.Model):
         WITHDRAWN = "withdrawn", "Withdrawn"
 
     class Source(models.TextChoices):
-        """What wrote it."""
+        """The author of a draft's text."""
 
         MODEL = "model", "The assistant"
         RULE = "rule", "A rule"
 
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="drafts")
-    # The skill that was made of it, once it was approved.
+    # The skill that was made from the draft when it was approved.
     skill = models.ForeignKey(Skill, on_delete=models.SET_NULL, null=True, blank=True, related_name="drafts")
     slug = models.CharField("id", max_length=64)
     name = models.CharField(max_length=100)
     description = models.TextField()
-    # Requests of the caller that it was learned from, in the caller's words.
+    # The requests that the draft was learned from, in the caller's words.
     examples = models.JSONField(default=list)
     instructions = models.TextField()
     tools = models.JSONField(default=list)
-    # How the owner decided each of them, an Observation.Decision, and which observations those are.
+    # The owner's decision on each of these requests (an Observation.Decision), and the ids of these observations.
     decision = models.CharField(max_length=10)
     evidence = models.JSONField(default=list)
     source = models.CharField(max_length=10, choices=Source.choices, default=Source.RULE)
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    # Changed with every edit: a decision names it, and counts for nothing else.
+    # Grows with each edit. A decision names one version and counts for this version only.
     version = models.PositiveIntegerField(default=1)
-    # Why it was put before the owner again.
+    # The reason for putting the draft before the owner again.
     note = models.TextField(blank=True)
-    # What the assistant would answer to the last request, having only looked; and why it could not be tried.
+    # The assistant's answer to the last request, tried with tools that only look, and the reason if the try failed.
     preview = models.TextField(blank=True)
     preview_problem = models.TextField(blank=True)
     previewed_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""The skills there are, and who was granted which."""
+"""Skills, and the grants of skills to callers."""
 
 from django.core.validators import RegexValidator
 from django.db import models
@@ -12,10 +12,10 @@ CHAT, NOTIFY_USER, QUERY_AVAILABILITY = "chat", "notify-user", "query-availabili
 
 
 class Skill(models.Model):
-    """Something a caller may ask for: built in (no workspace), or made by an owner for their workspace."""
+    """A kind of request that a caller may make: built in (no workspace), or made by an owner for their workspace."""
 
     class Kind(models.TextChoices):
-        """What answers a request for the skill."""
+        """The part of the product that answers a request for the skill."""
 
         BUILT_IN = "built_in", "Built in"
         ASSISTANT = "assistant", "The assistant"
@@ -27,22 +27,22 @@ class Skill(models.Model):
     description = models.TextField()
     tags = models.JSONField(default=list, blank=True)
     examples = models.JSONField(default=list, blank=True)
-    # Other ids by which it may be asked for.
+    # Other ids by which callers may ask for the skill.
     aliases = models.JSONField(default=list, blank=True)
-    # Media types on the agent card; empty: the card's own.
+    # Media types on the agent card. Empty: the card's default media types.
     input_modes = models.JSONField(default=list, blank=True)
     output_modes = models.JSONField(default=list, blank=True)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.ASSISTANT)
-    # Dotted path of what answers, one of SKILL_HANDLERS; for kind `handler`.
+    # Dotted path of the handler, one of SKILL_HANDLERS. For the kind `handler` only.
     handler = models.CharField(max_length=200, blank=True)
-    # What the assistant is told when it works on such a request, in the owner's words.
+    # The owner's instructions to the assistant for such a request.
     instructions = models.TextField(blank=True)
-    # Names of the tools that such a turn may use; null for those of `chat`.
+    # Names of the tools that such a turn may use; null means the tools of `chat`.
     tools = models.JSONField(null=True, blank=True)
-    # Plain requests that are like one of its examples ask for it too: it was learned from them.
+    # True for a learned skill: a plain request that its examples cover asks for the skill, too.
     by_example = models.BooleanField(default=False, editable=False)
     enabled = models.BooleanField(default=True)
-    # Stands on the public agent card too, for anybody to read.
+    # True if the skill is on the public agent card, too, which anybody can read.
     advertised = models.BooleanField(default=True)
 
     class Meta:
@@ -68,7 +68,7 @@ class Grant(models.Model):
 
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="grants")
     skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="grants")
-    # The caller's level for this skill, where it is another than its own.
+    # The caller's level for this skill. Empty: the caller's own level counts.
     level = models.CharField(max_length=10, choices=Level.choices, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

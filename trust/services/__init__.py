@@ -1,7 +1,7 @@
-"""The verbs of trust, each one transaction. Import them from here.
+"""Services of trust: each function is one transaction. Import them from here.
 
-Inside, `callers` and `skills` may import `reviews`. The owner's decision about a review is in `trust.decisions`, as it
-approves drafts, and drafts use these services.
+Within this package, `callers` and `skills` may import `reviews`. The owner's decision on a review is in
+`trust.decisions`, because it approves drafts, and drafts use these services.
 """
 
 from trust.services.callers import (

@@ -1,7 +1,7 @@
-"""The verbs of trust: callers, keys, grants. Each is one transaction, with a line in the audit if it changed anything.
+"""Services of callers, identities, keys and grants. Each is one transaction and adds audit lines for its changes.
 
-They take locks in the order that docs/architecture.md names, and write columns by name: a stale row undoes nobody's
-change.
+They take locks in the order that docs/architecture.md names. They write single columns by name, so that a stale row in
+memory does not undo the change of somebody else.
 """
 
 import base64
@@ -34,7 +34,7 @@ from trust.services.reviews import reviews_lock, reviews_void
 from trust.signals import grant_revoked
 from volcanic.models import Workspace
 
-# Folders of the inbox that are no caller's.
+# Folders of the inbox that belong to no caller.
 RESERVED_NAMES = frozenset({"a2a"})
 
 _BUILTIN_SKILLS = {
@@ -45,7 +45,7 @@ _BUILTIN_SKILLS = {
 
 
 def builtin_skills_ensure(**_kwargs: Any) -> None:
-    """Makes the built-in skills that are missing. Runs after each migrate, so they exist from the first one on."""
+    """Makes the built-in skills that are missing. Runs after each `migrate`."""
     for slug, (name, description, tags) in _BUILTIN_SKILLS.items():
         kind = Skill.Kind.ASSISTANT if slug == CHAT else Skill.Kind.BUILT_IN
         defaults = {"name": name, "description": description, "tags": tags, "kind": kind}
@@ -56,9 +56,10 @@ def builtin_skills_ensure(**_kwargs: Any) -> None:
 def caller_create(
     *, workspace: Workspace, name: str, level: Level = Level.OBSERVE, skills: Iterable[str] = (), note: str = ""
 ) -> tuple[Caller, str]:
-    """Makes a caller with one key and the named skills granted. Returns the caller and the key, which is not kept.
+    """Makes a caller with one key and grants of the named skills. Returns the caller and the key.
 
-    Raises ValidationError for a bad or taken name, an unknown level or skill.
+    Only the key's digest is stored. Raises ValidationError for a bad or taken name, an unknown level or an unknown
+    skill.
     """
     caller = Caller(workspace=workspace, name=name, level=level, note=note)
     caller.full_clean()
@@ -73,7 +74,7 @@ def caller_create(
 
 @transaction.atomic
 def identified_caller_create(*, workspace: Workspace, name: str, issuer: str, agent_id: str) -> Caller:
-    """Makes a caller at Observe for an identity: without a key. Raises IntegrityError if either is taken."""
+    """Makes a caller at Observe for an identity, without a key. Raises IntegrityError if name or identity is taken."""
     note = f"Admitted by the word of {issuer}."
     caller = Caller.objects.create(workspace=workspace, name=name, note=note)
     audit("caller.created", caller=caller, subject=Level.OBSERVE.value, reason=note)
@@ -83,7 +84,7 @@ def identified_caller_create(*, workspace: Workspace, name: str, issuer: str, ag
 
 @transaction.atomic
 def identity_add(*, caller: Caller, issuer: str, agent_id: str) -> CallerIdentity:
-    """Has an identity stand for a caller from now on. Raises IntegrityError if it stands for one already."""
+    """Assigns an identity to a caller. Raises IntegrityError if the identity belongs to a caller already."""
     identity = CallerIdentity.objects.create(caller=caller, issuer=issuer, agent_id=agent_id)
     audit("identity.added", caller=caller, subject=str(identity))
     return identity
@@ -91,9 +92,9 @@ def identity_add(*, caller: Caller, issuer: str, agent_id: str) -> CallerIdentit
 
 @transaction.atomic
 def identity_remove(*, identity: CallerIdentity) -> bool:
-    """Has an identity stand for nobody, from its next request on. What the caller asked for before goes on.
+    """Removes an identity, which counts from its next request on. The caller's earlier requests go on.
 
-    Returns whether this call did it.
+    Returns whether this call removed it.
     """
     deleted, _ = CallerIdentity.objects.filter(pk=identity.pk).delete()
     if deleted:
@@ -103,7 +104,7 @@ def identity_remove(*, identity: CallerIdentity) -> bool:
 
 @transaction.atomic
 def caller_set_level(*, caller: Caller, level: Level, reason: str = "") -> bool:
-    """Writes a caller's level, which counts from its next turn on. Returns whether this call changed it."""
+    """Writes a caller's level, which counts from the caller's next turn on. Returns whether this call changed it."""
     before = _locked(caller, "level").get("level", level)
     caller.level = level
     if before == level:
@@ -115,7 +116,7 @@ def caller_set_level(*, caller: Caller, level: Level, reason: str = "") -> bool:
 
 @transaction.atomic
 def caller_update(*, caller: Caller, level: Level, note: str, reason: str = "") -> None:
-    """Writes the owner's level and note of a caller: the level counts from its next turn on."""
+    """Writes a caller's level and the owner's note. The level counts from the caller's next turn on."""
     caller_set_level(caller=caller, level=level, reason=reason)
     caller.note = note
     Caller.objects.filter(pk=caller.pk).update(note=note)
@@ -123,9 +124,10 @@ def caller_update(*, caller: Caller, level: Level, note: str, reason: str = "") 
 
 @transaction.atomic
 def caller_set_limits(*, caller: Caller, **limits: int | None) -> bool:
-    """Writes limits of a caller: numbers, 0 for none, None for the settings'. They count from its next request on.
+    """Writes limits of a caller, which count from its next request on. Returns whether this call changed any.
 
-    Returns whether this call changed any. Raises ValidationError for a number that is no limit.
+    A limit is a number, 0 for no limit, or None for the limit of the settings. Raises ValidationError for a number
+    that can't be a limit.
     """
     assert set(limits) <= set(COLUMNS), limits
     for name, value in limits.items():
@@ -143,9 +145,9 @@ def caller_set_limits(*, caller: Caller, **limits: int | None) -> bool:
 
 @transaction.atomic
 def caller_set_enabled(*, caller: Caller, enabled: bool, reason: str = "") -> bool:
-    """Lets a caller in or shuts it out, from its next request on. Returns whether this call changed anything.
+    """Enables or disables a caller, from its next request on. Returns whether this call changed it.
 
-    What waits for the owner's review of a caller that is shut out is void.
+    Disabling a caller makes its waiting reviews void.
     """
     if not Caller.objects.filter(pk=caller.pk, enabled=not enabled).update(enabled=enabled):
         return False
@@ -157,7 +159,7 @@ def caller_set_enabled(*, caller: Caller, enabled: bool, reason: str = "") -> bo
 
 @transaction.atomic
 def key_add(*, caller: Caller) -> str:
-    """Gives a caller one more key and returns it: the only time it is seen."""
+    """Gives a caller one more key and returns the key, which can't be read again."""
     row, key = _key_create(caller)
     audit("key.created", caller=caller, subject=str(row))
     return key
@@ -165,15 +167,15 @@ def key_add(*, caller: Caller) -> str:
 
 @transaction.atomic
 def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
-    """Gives a caller a new key and ends its others: at once, or after `grace`. Returns the new key.
+    """Gives a caller a new key and ends its other keys, at once or after `grace`. Returns the new key.
 
-    What waits for review and came with a key that is ended at once is void, as by `key_revoke`.
+    If the other keys end at once, the waiting reviews that came with them become void, as with `key_revoke`.
     """
-    _locked(caller, "id")  # of two at once, the second ends the first one's key, too
+    _locked(caller, "id")  # of two rotations at once, the second ends the key of the first, too
     now = timezone.now()
     usable = CallerKey.objects.filter(caller=caller, revoked_at=None)
     if grace > timedelta(0):
-        # A key that ends sooner anyway keeps its own end.
+        # A key that expires sooner keeps its own time.
         usable.exclude(expires_at__lt=now + grace).update(expires_at=now + grace)
     else:
         _keys_revoke(caller, usable)
@@ -184,12 +186,12 @@ def key_rotate(*, caller: Caller, grace: timedelta = timedelta(0)) -> str:
 
 @transaction.atomic
 def key_revoke(*, key: CallerKey, reason: str = "") -> bool:
-    """Ends a key at once, and with it what came with it and waits for review. Returns whether this call did it."""
+    """Revokes a key and makes the waiting reviews that came with it void. Returns whether this call revoked it."""
     return _keys_revoke(key.caller, CallerKey.objects.filter(pk=key.pk, revoked_at=None), reason)
 
 
 def _keys_revoke(caller: Caller, keys: QuerySet[CallerKey], reason: str = "") -> bool:
-    """Ends keys, and then what came with any of them and waits: all keys are locked before the first review is."""
+    """Revokes keys and makes the waiting reviews that came with them void. Locks all keys before the first review."""
     ended = list(keys.select_for_update(no_key=True, of=("self",)).order_by("id"))
     if not ended:
         return False
@@ -203,9 +205,10 @@ def _keys_revoke(caller: Caller, keys: QuerySet[CallerKey], reason: str = "") ->
 
 @transaction.atomic
 def webhook_secret_rotate(*, caller: Caller) -> str:
-    """Gives a caller a new secret to sign its notifications with, and returns it: the only time it is seen.
+    """Gives a caller a new secret that signs its notifications. Returns the secret, which is shown only once.
 
-    In the form of Standard Webhooks. Notifications are signed from the next one on; the old secret is gone.
+    The secret has the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. It counts from the next
+    notification on, and replaces the old secret.
     """
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     caller.webhook_secret = secret
@@ -215,16 +218,16 @@ def webhook_secret_rotate(*, caller: Caller) -> str:
 
 
 def key_note_use(*, key_id: int) -> None:
-    """Notes that a key was used just now. Called at most about once a minute for each key."""
+    """Writes the time of a key's last use. Called about once a minute at most for each key."""
     CallerKey.objects.filter(pk=key_id).update(last_used_at=timezone.now())
 
 
 @transaction.atomic
 def grant_add(*, caller: Caller, slug: str, level: Level | Literal[""] | None = None, reason: str = "") -> Grant:
-    """Grants a caller the skill with this id. Granting twice is one grant.
+    """Grants a caller the skill with this id. Returns the grant; there is one grant, even if granted twice.
 
-    `level` is the caller's level for this skill, "" for its own, which a new grant has; None leaves it as it is.
-    Raises ValidationError if the skill is unknown.
+    `level` is the caller's level for this skill, and "" means the caller's own level. None leaves the level of an
+    existing grant as it is, and gives "" to a new grant. Raises ValidationError if the skill is unknown.
     """
     skill = skills_of_workspace(caller.workspace_id).filter(slug=slug).first()
     if skill is None:
@@ -246,13 +249,13 @@ def grant_add(*, caller: Caller, slug: str, level: Level | Literal[""] | None = 
 def grant_revoke(
     *, caller: Caller, slug: str, stop: bool = False, keeps_evidence: bool = False, reason: str = ""
 ) -> bool:
-    """Takes a granted skill back, from the caller's next turn on. Returns whether there was a grant.
+    """Revokes a granted skill, from the caller's next turn on. Returns whether there was a grant.
 
-    Whoever receives `trust.signals.grant_revoked` is told, and with `stop` ends what runs on it, too. The decisions
-    that the grant rests on are taken back with it, so that it is not proposed again for the same reason, unless
+    Sends `trust.signals.grant_revoked`. With `stop`, the receivers also end runs on the grant. The decisions that the
+    grant rests on are taken back, so that the skill is not proposed again for the same reason, unless
     `keeps_evidence`.
     """
-    _locked(caller, "id")  # no request comes to wait meanwhile
+    _locked(caller, "id")  # no new request can start to wait meanwhile
     reviews_lock(callers=[caller.pk])
     grants = list(Grant.objects.select_for_update().filter(caller=caller, skill__in=Skill.objects.filter(slug=slug)))
     if not grants:
@@ -264,14 +267,16 @@ def grant_revoke(
 
 
 def caller_lock(*, caller_id: int) -> Caller | None:
-    """Returns a caller as it is now, to stay so until the transaction ends; None for one that is gone. Of a caller's
-    requests that come to wait for the owner at once, it lets one after the other."""
+    """Locks a caller until the transaction ends and returns its current row; None if the caller is gone.
+
+    Requests of one caller that start to wait for the owner at the same time take this lock one after the other.
+    """
     return Caller.objects.select_for_update(no_key=True).filter(pk=caller_id).first()
 
 
 def _locked(caller: Caller, *columns: str) -> dict[str, Any]:
-    """Returns these columns as they are now, to stay so until the transaction ends; none if the caller is gone."""
-    # No key update: whatever refers to the caller may be added meanwhile.
+    """Locks a caller until the transaction ends and returns these columns; {} if the caller is gone."""
+    # FOR NO KEY UPDATE, so that rows that refer to the caller can be added meanwhile.
     rows = Caller.objects.select_for_update(no_key=True).filter(pk=caller.pk).values(*columns)
     return rows.first() or {}
 

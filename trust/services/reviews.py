@@ -1,4 +1,4 @@
-"""The verbs of reviews: put before the owner, added to, expired, void. (Decided: see `decisions`.)"""
+"""Services of reviews: opening, adding messages, asking again, expiry and voiding. See `decisions` for deciding."""
 
 import logging
 import uuid
@@ -30,29 +30,29 @@ logger = logging.getLogger(__name__)
 State = Review.State
 
 REFUSED = "request.refused"
-# So many of a caller's skills are told apart.
+# The most audit lines that are searched for an earlier refusal of the same skill.
 MAX_REFUSED = 50
 ABOUT_REVIEWS = (Notification.Kind.REVIEW, Notification.Kind.EXPIRING)
-# What a caller can say while the owner decides.
+# The most messages, and characters of messages, in a review's thread.
 MAX_THREAD, MAX_THREAD_CHARACTERS = 50, 100_000
-# Who says something in a review's thread.
+# The speakers in a review's thread.
 CALLER, OWNER, ASSISTANT = "caller", "owner", "assistant"
 EXPIRED = "The owner has not decided in time. Ask again if it still matters."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to put before the owner. `messages` are the caller's that would run, in their wire form."""
+    """A request to put before the owner. `messages` are the caller's messages that would run, in their wire form."""
 
     caller_id: int
     task: uuid.UUID
     context_id: str
-    # Those that the messages came with.
+    # The ids of the keys that the messages came with.
     keys: Sequence[int]
     skill: str
     level: Level
     messages: Sequence[Mapping[str, Any]]
-    # How many messages the task's history has with them.
+    # The number of messages in the task's history, these included.
     message_count: int
     text: str
     files: Sequence[str]
@@ -64,16 +64,16 @@ class Request:
     thread: Sequence[Mapping[str, Any]] = ()
     # A line for each earlier task that the messages refer to.
     references: Sequence[str] = ()
-    # The draft of a skill that would cover it.
+    # The draft of a skill that would cover the request.
     draft: SkillDraft | None = None
 
 
 @transaction.atomic
 def review_open(*, request: Request) -> Review:
-    """Puts a request before the owner: a new review, or the task's own again with what was said since.
+    """Puts a request before the owner. Returns the task's review, new or pending again with the later messages.
 
-    The owner is told when they are idle. Raises IntegrityError for a new one when the same request of the caller waits
-    already, as another task.
+    The owner is notified when they are idle. Raises IntegrityError for a new review if the same request of the caller
+    waits already in another task.
     """
     caller = Caller.objects.get(pk=request.caller_id)
     skill = skill_of_workspace(caller.workspace_id, request.skill)
@@ -101,7 +101,7 @@ def review_open(*, request: Request) -> Review:
         "offers_grant": request.offers_grant,
         "draft": request.draft,
         "digest": digest,
-        # A thread that goes on is a request of its own.
+        # A thread of several messages is never the same request as another.
         "request_digest": request.request_digest if request.message_count == 1 else _own_digest(request.task),
         "note": request.note,
         "thread": list(request.thread),
@@ -122,13 +122,15 @@ def review_open(*, request: Request) -> Review:
 
 
 def review_digest(review: Review, draft: SkillDraft | None) -> str:
-    """Returns the digest of what would run of a review now, shown with `draft`."""
+    """Returns the digest of what would run for a review now, shown with `draft`."""
     return digest_of(review, skill_of_workspace(review.caller.workspace_id, review.skill), draft)
 
 
 def _own_digest(task: uuid.UUID) -> str:
-    """Returns what stands for the request of a thread that goes on: the owner has seen it, so that it waits whatever
-    else does."""
+    """Returns a request digest for a thread of several messages, unique to its task.
+
+    The owner has seen the thread already, so it waits even if the same request waits in another task.
+    """
     return task_origin(task)
 
 
@@ -142,12 +144,14 @@ def review_add(
     files: Sequence[str] = (),
     references: Sequence[str] = (),
 ) -> bool:
-    """Adds what the caller says to the review of its task, as thread: it decides nothing, but it would run with the
-    rest, so that a decision on what was shown before no longer holds. Returns whether the review was waiting.
+    """Adds a caller's message to the thread of its task's review. Returns whether the review was waiting.
 
-    `key_id` is the key that it came with, `files` are a line for each file that came along, `references` one for each
-    earlier task that it refers to. Raises ValidationError when
-    more is said than an owner would read, and for a key that was revoked meanwhile.
+    The message decides nothing. It would run with the rest, so the digest changes and a decision on the content shown
+    before no longer holds. `key_id` is the key that the message came with. `files` has a line for each file of the
+    message, `references` a line for each earlier task that it refers to.
+
+    Raises ValidationError if the thread would exceed MAX_THREAD messages or MAX_THREAD_CHARACTERS characters, and if
+    the key was revoked meanwhile.
     """
     keys = [] if key_id is None else [key_id]
     with transaction.atomic():
@@ -177,7 +181,7 @@ def review_add(
 
 
 def keys_lock(*, ids: Iterable[int]) -> bool:
-    """Returns whether none of these keys is revoked, and keeps it so until the transaction ends."""
+    """Locks these keys until the transaction ends. Returns whether all of them exist and are not revoked."""
     wanted = list(ids)
     if not wanted:
         return True
@@ -186,8 +190,11 @@ def keys_lock(*, ids: Iterable[int]) -> bool:
 
 
 def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
-    """Writes down that policy refused a caller a skill, "" for one that there is not: once an hour for each, however
-    often it asks. Returns whether it was written."""
+    """Adds to the audit that policy refused a caller a skill; `skill` is "" for an unknown skill.
+
+    There is at most one line an hour for each skill, even if the caller asks more often. Returns whether a line was
+    added.
+    """
     since = timezone.now() - timedelta(hours=1)
     last = AuditEntry.objects.filter(caller_id=caller_id, action=REFUSED).order_by("-id")
     if any(entry.subject == skill[:200] and entry.at >= since for entry in last[:MAX_REFUSED]):
@@ -198,20 +205,25 @@ def request_refused(*, caller_id: int, skill: str, reason: str) -> bool:
 
 
 def thread_entry(speaker: str, text: str, *, at: datetime | None = None) -> dict[str, str]:
-    """Returns a line of a review's thread: who said what, and when, if that is known."""
+    """Returns an entry of a review's thread: the speaker, the text, and the time if it is known."""
     return {"from": speaker, "text": clean_text(text).strip(), "at": at.isoformat() if at else ""}
 
 
 def reviews_lock(*, callers: Iterable[int]) -> list[Review]:
-    """Returns the reviews of these callers that wait and show a draft, locked: before grants and drafts, in the order
-    in which a decision takes them."""
+    """Locks and returns the pending reviews of these callers that show a draft, in the order of their ids.
+
+    A decision locks reviews before grants and drafts, so callers of this function do the same.
+    """
     rows = Review.objects.select_for_update(of=("self",))
     return list(rows.filter(caller__in=list(callers), state=State.PENDING, draft__isnull=False).order_by("id"))
 
 
 def review_ask_again(*, review: Review, note: str) -> bool:
-    """Puts an approved request before the owner again: what would run is not what they approved. Returns whether it
-    was approved. The digest is made anew, and a draft that is no proposal any more is shown no longer."""
+    """Puts an approved request before the owner again, since the run would differ from what they approved.
+
+    The review gets a new digest, and a draft that is no longer open is removed from it. Returns whether the review was
+    approved.
+    """
     draft = review.draft if review.draft is not None and review.draft.state == SkillDraft.State.OPEN else None
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state=State.APPROVED).update(
@@ -244,8 +256,11 @@ def reviews_void(
     approved: bool = False,
     reason: str,
 ) -> int:
-    """Ends what waits for the owner: of a caller, or what came with keys of its, or of one task; what is `approved`
-    and has not begun, too. Returns how many."""
+    """Makes waiting reviews void, each with the task that waits. Returns the number of reviews.
+
+    The reviews are those of a `caller`, only with messages that came with `keys` if any are given, or that of a `task`.
+    With `approved`, reviews that are approved and have not begun to run become void, too.
+    """
     assert caller is not None or task is not None
     states = [*Review.WAITING, State.APPROVED] if approved else Review.WAITING
     waiting = Review.objects.filter(state__in=states)
@@ -260,7 +275,10 @@ def reviews_void(
 
 
 def review_void(review: Review, reason: str, *, states: Sequence[State] = Review.WAITING) -> bool:
-    """Ends a review that nothing can come of, if it is in one of `states`: its task ends with it, if it still waits."""
+    """Makes a review void if it is in one of `states`. Its task ends with it if it still waits.
+
+    Returns whether this call did it.
+    """
     with transaction.atomic():
         done = Review.objects.filter(pk=review.pk, state__in=states).update(state=State.VOID, note=reason)
         if done:
@@ -273,7 +291,7 @@ def review_void(review: Review, reason: str, *, states: Sequence[State] = Review
 
 
 def reviews_sweep(*, now: datetime | None = None, limit: int = 200) -> tuple[int, int]:
-    """Ends reviews whose time has passed, and warns the owner of those whose time soon will. Returns both numbers."""
+    """Expires reviews whose time has passed, and warns the owner of reviews that expire soon. Returns both numbers."""
     now = now or timezone.now()
     rows = Review.objects.select_related("caller").order_by("expires_at", "id")
     due = rows.filter(state__in=Review.WAITING, expires_at__lte=now)
@@ -284,7 +302,7 @@ def reviews_sweep(*, now: datetime | None = None, limit: int = 200) -> tuple[int
 
 
 def _each(step: Callable[[Review, datetime], bool], reviews: Iterable[Review], now: datetime) -> int:
-    """Returns how many reviews `step` did something about. One that can't be dealt with holds up no other."""
+    """Returns the number of reviews for which `step` returned True. An error in one review does not stop the others."""
     done = 0
     for review in reviews:
         try:
@@ -297,7 +315,7 @@ def _each(step: Callable[[Review, datetime], bool], reviews: Iterable[Review], n
 def _expire(review: Review, now: datetime) -> bool:
     try:
         with transaction.atomic():
-            # Not if it was put before the owner anew in this moment.
+            # Checked again, since the review may have been put before the owner again at this moment.
             due = Review.objects.filter(pk=review.pk, state__in=Review.WAITING, expires_at__lte=now)
             if not due.update(state=State.EXPIRED, decided_at=now, decision_text=EXPIRED):
                 return False

@@ -1,6 +1,6 @@
-"""The verbs of owners' skills. Each is one transaction, with a line in the audit if it changed anything.
+"""Services of owners' skills. Each is one transaction and adds an audit line for its change.
 
-Built-in skills are everybody's: nothing here makes, changes or deletes one.
+Built-in skills belong to all workspaces: no function here makes, changes or deletes one.
 """
 
 import re
@@ -22,12 +22,12 @@ from volcanic.models import Workspace
 from volcanic.runtime import tools
 from volcanic.text import clean_json
 
-# What an owner may write of a skill at any time.
+# The fields of a skill that an owner may write at any time.
 SKILL_FIELDS = (
     *("name", "description", "tags", "examples", "aliases", "input_modes", "output_modes"),
     *("kind", "handler", "instructions", "tools", "enabled", "advertised"),
 )
-# How many entries a list may have, and how many characters each.
+# The most entries of each list, and the most characters of an entry.
 LISTS = {
     "tags": (20, 50),
     "examples": (20, 500),
@@ -35,7 +35,7 @@ LISTS = {
     "input_modes": (20, 100),
     "output_modes": (20, 100),
 }
-# How many characters.
+# The most characters of each text.
 TEXTS = {"description": 2000, "instructions": 20000}
 _TOKEN = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*"  # noqa: S105  of RFC 6838, nothing secret
 _MEDIA_TYPE = re.compile(rf"\*/\*|{_TOKEN}/(?:\*|{_TOKEN})")
@@ -44,9 +44,10 @@ WORDS = "Use words of a-z and 0-9 with a hyphen between them."
 
 @transaction.atomic
 def skill_create(*, workspace: Workspace, slug: str, name: str, description: str, **fields: Any) -> Skill:
-    """Makes a skill of a workspace. `fields` are others of SKILL_FIELDS; a `handler` makes it of the kind `handler`.
+    """Makes a skill of a workspace and returns it.
 
-    Raises ValidationError, by field, for whatever is not well-formed, taken, or not the owner's to choose.
+    `fields` are further fields in SKILL_FIELDS. With a `handler` the skill gets the kind `handler`. Raises
+    ValidationError, by field, for a value that is not well-formed, is taken, or can't be chosen by an owner.
     """
     skill = Skill(workspace=workspace, slug=slug)
     _write(skill, {"name": name, "description": description, **fields})
@@ -62,9 +63,9 @@ def skill_create(*, workspace: Workspace, slug: str, name: str, description: str
 
 @transaction.atomic
 def skill_update(*, skill: Skill, **changes: Any) -> bool:
-    """Writes these of SKILL_FIELDS, which count from the next turn on. Returns whether this call changed anything.
+    """Writes fields in SKILL_FIELDS, which count from the next turn on. Returns whether this call changed the skill.
 
-    Raises ValidationError as `skill_create` does, for a built-in skill, and for one that is gone.
+    Raises ValidationError as `skill_create` does, and for a built-in skill or a skill that is gone.
     """
     now = _locked(skill)
     before = {name: getattr(now, name) for name in SKILL_FIELDS}
@@ -82,9 +83,9 @@ def skill_update(*, skill: Skill, **changes: Any) -> bool:
 
 @transaction.atomic
 def skill_set_enabled(*, skill: Skill, enabled: bool) -> bool:
-    """Offers a skill or withdraws it, with all that is granted of it. Returns whether this call changed anything.
+    """Enables or disables a skill for all its grants. Returns whether this call changed the skill.
 
-    Raises ValidationError for a built-in skill, and for one that is gone.
+    Raises ValidationError for a built-in skill and for a skill that is gone.
     """
     now = _locked(skill)
     skill.enabled = enabled
@@ -98,7 +99,10 @@ def skill_set_enabled(*, skill: Skill, enabled: bool) -> bool:
 
 @transaction.atomic
 def skill_delete(*, skill: Skill) -> bool:
-    """Deletes a skill and revokes its grants. Returns whether this call did it. Raises ValidationError if built in."""
+    """Deletes a skill and revokes its grants. Returns whether this call deleted it.
+
+    Raises ValidationError for a built-in skill.
+    """
     for known in Skill.objects.filter(pk=skill.pk):
         _refuse_built_in(known)
         _lock_dependent(known)
@@ -115,8 +119,10 @@ def skill_delete(*, skill: Skill) -> bool:
 
 
 def _lock_dependent(skill: Skill) -> None:
-    """Locks what changes when a skill goes, in the order of trust.learning: reviews, grants, what those rest on, and
-    drafts. A decision holds its review, and takes the others and the skill then."""
+    """Locks the rows that change with a deleted skill: reviews, grants, the observations behind grants, and drafts.
+
+    This is the order that trust.learning names. A decision locks its review first, then the others and the skill.
+    """
     grants = Grant.objects.filter(skill=skill)
     drafts = SkillDraft.objects.filter(skill=skill)
     holders = sorted(grants.values_list("caller", flat=True))
@@ -130,15 +136,15 @@ def _lock_dependent(skill: Skill) -> None:
 
 
 def skill_check(skill: Skill) -> None:
-    """Raises ValidationError, by field, if an owner's skill can't be as it is: every rule of this module."""
+    """Checks an owner's skill against every rule of this module. Raises ValidationError, by field."""
     _refuse_built_in(skill)
     errors: dict[str, list[str]] = {}
     try:
-        skill.full_clean(validate_constraints=False)  # they are among the faults, in an owner's words
+        skill.full_clean(validate_constraints=False)  # the checks below report them in an owner's words
     except ValidationError as error:
         errors = error.message_dict
     for faults in (_faults_of_shape, _faults_of_names, _faults_of_work):
-        if not errors:  # each relies on what those before it have seen to
+        if not errors:  # each check relies on the checks before it
             for field, message in faults(skill):
                 errors.setdefault(field, []).append(message)
     if errors:
@@ -152,17 +158,20 @@ def _faults_of_shape(skill: Skill) -> Iterator[tuple[str, str]]:
     for field, (most, longest) in LISTS.items():
         entries = getattr(skill, field)
         if not isinstance(entries, list) or not all(isinstance(entry, str) and entry.strip() for entry in entries):
-            yield field, "A list of texts."
+            yield field, "Give a list of texts."
         elif len(entries) > most or any(len(entry) > longest for entry in entries):
             yield field, f"At most {most} entries of {longest} characters each."
     if skill.tools is not None and not (
         isinstance(skill.tools, list) and all(isinstance(tool, str) for tool in skill.tools)
     ):
-        yield "tools", "A list of tools, or nothing for those of chat."
+        yield "tools", "Give a list of tools, or nothing for the tools of chat."
 
 
 def _faults_of_names(skill: Skill) -> Iterator[tuple[str, str]]:
-    """Each name is of one skill only, the built-in ones and those that are disabled included."""
+    """Yields faults of ids, aliases and media types, by field.
+
+    An id or alias belongs to one skill only; built-in and disabled skills count, too.
+    """
     others = every_skill_of(skill.workspace_id).exclude(pk=skill.pk)
     taken = {
         name: other.slug for other in others.only("slug", "aliases") for name in (other.slug, *(other.aliases or ()))
@@ -177,27 +186,30 @@ def _faults_of_names(skill: Skill) -> Iterator[tuple[str, str]]:
         elif owner := taken.get(alias):
             yield "aliases", f"{alias}: the skill {owner} has this id or alias."
         elif alias == skill.slug:
-            yield "aliases", f"{alias} is the id."
+            yield "aliases", f"{alias} is the id of this skill."
     for field in ("input_modes", "output_modes"):
         for mode in getattr(skill, field):
             if not _MEDIA_TYPE.fullmatch(mode):
-                yield field, f"{mode} is no media type, as text/plain is one."
+                yield field, f"{mode} is not a media type. An example of a media type is text/plain."
 
 
 def _faults_of_work(skill: Skill) -> Iterator[tuple[str, str]]:
     if skill.kind == Skill.Kind.BUILT_IN:
-        yield "kind", "A skill of your own is answered by the assistant or by a handler."
+        yield "kind", "The assistant or a handler must answer a skill of your own."
     elif skill.kind == Skill.Kind.HANDLER and skill.handler not in settings.SKILL_HANDLERS:
         yield "handler", "The operator does not offer this handler."
     elif skill.kind == Skill.Kind.ASSISTANT and skill.handler:
-        yield "handler", "The assistant answers, so there is no handler."
+        yield "handler", "The assistant answers this skill, so leave the handler empty."
     known = tools.known()
     if unknown := [tool for tool in skill.tools or () if tool not in known]:
         yield "tools", f"There is no tool {', '.join(unknown)}."
 
 
 def _locked(skill: Skill) -> Skill:
-    """Returns the row as it is now, to stay so until the transaction ends."""
+    """Locks the skill until the transaction ends and returns its current row.
+
+    Raises ValidationError for a built-in skill and for a skill that is gone.
+    """
     now = Skill.objects.select_for_update(no_key=True).filter(pk=skill.pk).first()
     if now is None:
         raise ValidationError("The skill is gone.")
@@ -211,14 +223,14 @@ def _refuse_built_in(skill: Skill) -> None:
 
 
 def _entries(value: Any) -> Any:
-    """Returns texts without blanks around them and without repetition, in their order; anything else as it is."""
+    """Returns a list of texts stripped and without duplicates, in their order. Returns any other value unchanged."""
     if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(entry, str) for entry in value):
         return value
     return list(dict.fromkeys(entry.strip() for entry in value))
 
 
 def _write(skill: Skill, fields: Mapping[str, Any]) -> None:
-    """Sets the fields; the kind goes with the handler where only that is given."""
+    """Sets the fields. If the handler is given without the kind, the kind follows from the handler."""
     assert set(fields) <= set(SKILL_FIELDS), fields
     for name, value in fields.items():
         setattr(skill, name, clean_json(_entries(value) if name in LISTS or name == "tools" else value))
@@ -227,7 +239,7 @@ def _write(skill: Skill, fields: Mapping[str, Any]) -> None:
 
 
 def _told(skill: Skill, fields: Any) -> str:
-    """The fields that were written, for the audit; what a skill may do and who does it, with the value."""
+    """Returns the names of the written fields for the audit, with the values of tools, handler and both switches."""
     chosen = skill.tools if skill.tools is None else ", ".join(skill.tools) or "none"
     values = {"tools": "those of chat" if chosen is None else chosen, "handler": skill.handler or "none"}
     values |= {name: "yes" if getattr(skill, name) else "no" for name in ("enabled", "advertised")}

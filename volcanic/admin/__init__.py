@@ -1,6 +1,6 @@
-"""The owner's screens of the assistant's own tables, and what all admin screens share.
+"""Admin screens of the assistant's own tables, and the base classes of all admin screens.
 
-base.py: who sees which rows, no full counts. dashboard.py: the first page. The other modules register screens.
+base.py: access to rows, paging without full counts. dashboard.py: the first page. The other modules register screens.
 """
 
 from django.contrib import admin

@@ -1,6 +1,6 @@
-"""The first page of the admin: sections, figures and lists that the packages above put here.
+"""First page of the admin: sections, figures and lists that other packages register.
 
-They register functions, because this package knows none of their tables.
+The other packages register functions, because this package must not import their tables.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from volcanic.admin.base import is_owner
 
-# Enough to tell "some" from "many"; counting further would read the table for a number nobody needs.
+# Figures count up to this number. A higher count would read the whole table for a number that nobody needs.
 MOST = 99
 
 
@@ -50,31 +50,34 @@ _listings: list[Callable[[HttpRequest], Listing]] = []
 
 
 def register_section(section: Callable[[HttpRequest], Section | None]) -> Callable[[HttpRequest], Section | None]:
-    """Puts a section above everything else on the first page, whenever it returns one."""
+    """Registers a function that returns a section for the top of the first page, or None for no section."""
     _sections.append(section)
     return section
 
 
 def register_card(card: Callable[[HttpRequest], Card]) -> Callable[[HttpRequest], Card]:
-    """Puts a figure on the first page."""
+    """Registers a function that returns a figure for the first page."""
     _cards.append(card)
     return card
 
 
 def register_listing(listing: Callable[[HttpRequest], Listing]) -> Callable[[HttpRequest], Listing]:
-    """Puts a table on the first page."""
+    """Registers a function that returns a short table for the first page."""
     _listings.append(listing)
     return listing
 
 
 def capped_count(rows: QuerySet[Any]) -> str:
-    """Returns how many rows there are, or `99+`."""
+    """Returns the number of rows as text; `99+` for more than 99."""
     seen = len(rows.order_by().values_list("pk")[: MOST + 1])
     return f"{MOST}+" if seen > MOST else str(seen)
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Adds the sections, cards and listings for whoever has a workspace. Named by the UNFOLD setting."""
+    """Adds the sections, cards and listings to the first page's context, for owners only.
+
+    The setting UNFOLD names this function.
+    """
     if is_owner(request):
         context["sections"] = [found for section in _sections if (found := section(request)) is not None]
         context["cards"] = [card(request) for card in _cards]

@@ -1,4 +1,4 @@
-"""What went to the owner's channels, and what is still on its way."""
+"""Admin screen of notification deliveries to the owner's channels."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ LABELS: dict[str, str | None] = {
 
 @admin.register(NotificationDelivery)
 class NotificationDeliveryAdmin(OwnedAdmin):
-    """Texts to channels. The channel's address is never shown: it holds tokens and passwords."""
+    """Deliveries of texts to channels. The channel's address is never shown, since it holds tokens and passwords."""
 
     owner_lookup = "workspace__owner"
     list_display = ("line", "channel", "shown_state", "retries", "last_error", "next_try", "created")
@@ -43,40 +43,40 @@ class NotificationDeliveryAdmin(OwnedAdmin):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the workspace along, and leaves the address where it is."""
+        """Returns the rows with their workspace and without the channel's address, which stays in the database."""
         return super().get_queryset(request).select_related("workspace").defer("url")
 
     @display(description="Text")
     def line(self, obj: NotificationDelivery) -> str:
-        """The beginning of the text."""
+        """Beginning of the text."""
         return cut(one_way(obj.text), 80)
 
     @display(description="State", ordering="state", label=LABELS)
     def shown_state(self, obj: NotificationDelivery) -> tuple[str, str]:
-        """The state, in its colour."""
+        """State, with its color."""
         return obj.state, obj.get_state_display()
 
     @display(description="Next try", empty_value="—")
     def next_try(self, obj: NotificationDelivery) -> str | None:
-        """When it is tried again, if it is."""
+        """Time of the next try of a pending delivery."""
         return moment(obj.next_try_at) if obj.state == NotificationDelivery.State.PENDING else None
 
     @display(description="Created", ordering="id")
     def created(self, obj: NotificationDelivery) -> str:
-        """When the owner was told."""
+        """Time when the delivery was created."""
         return moment(obj.created_at)
 
     @display(description="Text")
     def full_text(self, obj: NotificationDelivery) -> str:
-        """All of it, with its lines. It may be callers' words."""
+        """Whole text, with its line breaks. A caller may have written it."""
         return said(obj.text)
 
     @admin.action(description="Try again", permissions=["view"])
     def try_again(self, request: HttpRequest, deliveries: QuerySet[NotificationDelivery]) -> None:
-        """Tries at once what was given up, from the first try on. All else is left alone, which is said."""
+        """Restarts failed deliveries at once, with all their tries. Other deliveries are skipped, with a warning."""
         failed = NotificationDelivery.State.FAILED
         others = deliveries.exclude(state=failed).count()
         self.change_each(request, deliveries.filter(state=failed), "Being tried again", delivery_retry)
         if others:
-            said = "Only what was given up is tried again: what is pending is tried by itself, and may be on its way."
-            messages.warning(request, f"Left as they are: {others}. {said}")
+            said = "Only failed deliveries can be tried again. Pending deliveries are tried automatically."
+            messages.warning(request, f"Left unchanged: {others}. {said}")

@@ -1,4 +1,4 @@
-"""What the assistant left for the owner, and what it remembers."""
+"""Admin screens of notifications and memories."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ class NotificationAdmin(OwnedAdmin):
     change_form_outer_before_template = "admin/volcanic/unread.html"
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the button posts to."""
+        """Adds the URL of the button "Mark as read"."""
         return [self.post_path("mark-read", "mark_read", self._mark_one_read), *super().get_urls()]
 
     def _mark_one_read(self, request: HttpRequest, notification: Notification) -> HttpResponse:
@@ -59,12 +59,12 @@ class NotificationAdmin(OwnedAdmin):
         return redirect("admin:volcanic_notification_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the workspace and the session along."""
+        """Returns the rows with their workspace and session."""
         return super().get_queryset(request).select_related("workspace", "session")
 
     @display(description="Notification")
     def line(self, obj: Notification) -> str:
-        """The beginning of the text."""
+        """Beginning of the text."""
         return str(obj)
 
     @display(description="State", ordering="read_at", label={"unread": "warning", "read": None})
@@ -74,27 +74,27 @@ class NotificationAdmin(OwnedAdmin):
 
     @display(description="Kind", ordering="kind", label={"urgent": "danger", "calm": None})
     def shown_kind(self, obj: Notification) -> tuple[str, str]:
-        """What it tells of; in red where it did not wait until the owner was idle."""
+        """Kind of notification; red if urgent, which did not wait until the owner was idle."""
         return ("urgent" if obj.urgent else "calm"), obj.get_kind_display()
 
     @display(description="Left", ordering="id")
     def created(self, obj: Notification) -> str:
-        """When the assistant left it."""
+        """Time when the assistant left the notification."""
         return moment(obj.created_at)
 
     @display(description="Told", empty_value="—")
     def told(self, obj: Notification) -> str | None:
-        """When it was told, in the owner's session and to their channels."""
+        """Time when the notification was put into the owner's session and queued for their channels."""
         return moment(obj.delivered_at) or None
 
     @display(description="Text")
     def full_text(self, obj: Notification) -> str:
-        """All of it, with its lines. It may be a caller's words."""
+        """Whole text, with its line breaks. A caller may have written it."""
         return said(obj.text)
 
     @display(description="Task", empty_value="—")
     def task_link(self, obj: Notification) -> str | None:
-        """Leads to what was done, or is to be decided, as far as tasks have a page."""
+        """Link to the task's page; the task's id where tasks have no page."""
         if obj.task is None:
             return None
         url = task_url(obj.task)
@@ -102,7 +102,7 @@ class NotificationAdmin(OwnedAdmin):
 
     @display(description="Conversation")
     def session_link(self, obj: Notification) -> str:
-        """Leads to the transcript."""
+        """Link to the session's transcript."""
         if obj.session is None:
             return ""
         url = reverse("admin:volcanic_session_change", args=[obj.session.pk])
@@ -110,14 +110,14 @@ class NotificationAdmin(OwnedAdmin):
 
     @admin.action(description="Mark as read", permissions=["view"])
     def mark_read(self, request: HttpRequest, notifications: QuerySet[Notification]) -> None:
-        """Marks those that are unread."""
+        """Marks unread notifications as read."""
         done = notifications_mark_read(ids=list(notifications.values_list("pk", flat=True)))
         messages.success(request, f"Marked as read: {done}.")
 
 
 @admin.register(Memory)
 class MemoryAdmin(OwnedAdmin):
-    """What the assistant remembers beside MEMORY.md: to read, to adopt from callers, to delete."""
+    """Memories beside MEMORY.md. The owner can read them, delete them and adopt callers' memories."""
 
     owner_lookup = "workspace__owner"
     can_delete = True
@@ -132,39 +132,39 @@ class MemoryAdmin(OwnedAdmin):
 
     @display(description="Memory")
     def line(self, obj: Memory) -> str:
-        """The beginning of the text."""
+        """Beginning of the text."""
         return str(obj)
 
     @display(description="From", ordering="source", label={"caller": "warning", "owner": "success"})
     def shown_source(self, obj: Memory) -> tuple[str, str]:
-        """Whose word it is."""
+        """Source of the memory, with its color."""
         return ("caller" if obj.source else "owner"), self.whose(obj)
 
     @display(description="From")
     def whose(self, obj: Memory) -> str:
-        """The same in words."""
+        """Source of the memory: the owner or a caller's name."""
         return f"caller {obj.caller}" if obj.source else "you"
 
     @display(description="Remembered", ordering="id")
     def created(self, obj: Memory) -> str:
-        """When it was remembered."""
+        """Time when the memory was stored."""
         return moment(obj.created_at)
 
     @display(description="Text")
     def full_text(self, obj: Memory) -> str:
-        """All of it. It may be a caller's words."""
+        """Whole text. A caller may have written it."""
         return said(obj.text)
 
     @admin.action(description="Adopt: make it your own", permissions=["view"])
     def adopt(self, request: HttpRequest, memories: QuerySet[Memory]) -> None:
-        """Takes the mark off those that come from callers: every conversation may build on them then."""
+        """Removes the source from callers' memories, so that they count as the owner's in every conversation."""
         done = memories_adopt(ids=list(memories.values_list("pk", flat=True)))
         messages.success(request, f"Adopted: {done}.")
 
 
 @register_card
 def unread_card(request: HttpRequest) -> Card:
-    """What waits for the owner; a partial index finds it."""
+    """Returns the card with the number of unread notifications, which a partial index counts."""
     rows = admin.site.get_model_admin(Notification).get_queryset(request)
     return Card(
         title="Notifications",
@@ -176,7 +176,10 @@ def unread_card(request: HttpRequest) -> Card:
 
 @register_card
 def sandbox_card(request: HttpRequest) -> Card:
-    """Whether callers' turns can run commands here. The workers should be like this process."""
+    """Returns the card that tells whether callers' turns can run commands.
+
+    The sandbox is tested in the web process. The answer holds for workers on a machine with the same setup.
+    """
     found = sandbox()
     return Card(
         title="Commands for callers",

@@ -1,4 +1,4 @@
-"""Sessions and their transcripts, to read."""
+"""Read-only admin screen of sessions and their transcripts."""
 
 from typing import Any
 
@@ -29,31 +29,31 @@ class SessionAdmin(OwnedAdmin):
     change_form_outer_after_template = "admin/volcanic/transcript.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings the workspace along."""
+        """Returns the rows with their workspace."""
         return super().get_queryset(request).select_related("workspace")
 
     @display(description="Session", ordering="title")
     def shown_title(self, obj: Session) -> str:
-        """The title, or the scope of a session without one."""
+        """Title of the session; its scope if it has no title."""
         return str(obj)
 
     @display(description="Kind", ordering="kind", label={"owner": "primary", "inbound": "info"})
     def shown_kind(self, obj: Session) -> tuple[str, str]:
-        """Whose conversation it is."""
+        """Kind of session, with its color: the owner's or a caller's."""
         return obj.kind, obj.get_kind_display()
 
     @display(description="Last active", ordering="last_active_at")
     def active(self, obj: Session) -> str:
-        """When something was last said."""
+        """Time of the last activity."""
         return moment(obj.last_active_at)
 
     @display(description="Created", ordering="created_at")
     def created(self, obj: Session) -> str:
-        """When it began."""
+        """Time when the session began."""
         return moment(obj.created_at)
 
     def panels(self, request: HttpRequest, obj: Session) -> dict[str, Any]:
-        """Returns the newest turns, oldest of them first; `?before=ID` goes back from there."""
+        """Returns the newest TURNS_PER_PAGE turns, oldest first; with `?before=ID` the newest turns before that id."""
         rows = Turn.objects.filter(session=obj).order_by("-id")
         before = request.GET.get("before", "")
         if before.isascii() and before.isdigit() and len(before) < 19:

@@ -1,7 +1,7 @@
-"""The model messages of a turn, as a person reads them.
+"""Transcript of a turn: converts stored model messages to lines for people.
 
-Two forms are stored: pydantic-ai's message JSON (`kind`, `parts`) and the neutral one (`role`, `text`) that other
-runners write. Nothing here imports either; what is unknown is shown as the JSON that it is.
+Two forms are stored: pydantic-ai's message JSON (`kind`, `parts`) and the neutral form (`role`, `text`) of other
+runners. This module imports neither pydantic-ai nor a runner. A message of unknown form is shown as JSON.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 LONGEST = 20_000
 
 _NEUTRAL = {"user": "Prompt", "assistant": "Assistant", "system": "Instructions", "tool": "Tool"}
-# pydantic-ai's parts: who speaks, and which member holds what is said.
+# pydantic-ai's parts: the speaker's label, and the member with the text.
 _PARTS = {
     "system-prompt": ("Instructions", "content"),
     "user-prompt": ("Prompt", "content"),
@@ -26,7 +26,7 @@ _PARTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One thing that was said. `code` asks for a fixed-width font; `detail` is the name of a tool."""
+    """One entry of a transcript. `code` asks for a fixed-width font; `detail` is the name of a tool."""
 
     speaker: str
     text: str
@@ -35,7 +35,7 @@ class Line:
 
 
 def clip(text: str, longest: int = LONGEST) -> str:
-    """Returns `text`, cut with a note of how much is missing: one page has to hold it."""
+    """Returns `text` cut to `longest` characters, with a note of the number of missing ones, to keep the page small."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}\n… ({len(text) - longest:,} more characters)"
@@ -82,7 +82,7 @@ def _text(value: Any, *, code: bool) -> str:
 
 
 def _reindented(text: str) -> str:
-    """Tool arguments come as JSON or as text that holds JSON."""
+    """Returns text that holds JSON as indented JSON, other text unchanged. Tool arguments come in both forms."""
     if text[:1] in {"{", "["}:
         try:
             return pretty(json.loads(text))

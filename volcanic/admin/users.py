@@ -1,4 +1,4 @@
-"""Who may log in, and who was kept from it: superusers only."""
+"""Admin screens of users and failed logins, for superusers only."""
 
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 else:
     UserScreen = UserAdmin
 
-# By their own packages, without the theme and for whoever has permissions. Groups play no part here and have no screen.
+# The packages of these models register screens without the theme and open to other users with Django's permissions.
+# Groups have no effect in this product and get no screen.
 for model in (User, Group, AccessAttempt, AccessLog, AccessFailureLog):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
 class OwnUserForm(ShownForm, UserChangeForm):  # type: ignore[misc]
-    """A user as they are."""
+    """The form of an existing user."""
 
 
 @admin.register(User)
 class OwnUserAdmin(SuperuserAdmin, UserScreen):
-    """People. An owner is a staff user with a workspace; permissions and groups play no part and are not shown."""
+    """Users. An owner is a staff user with a workspace. Permissions and groups have no effect and are not shown."""
 
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        ("Who it is", {"fields": ("first_name", "last_name", "email")}),
-        ("What they may do", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser")}),
         ("Times", {"fields": ("last_login", "date_joined")}),
     )
-    # The theme's own, which is empty, comes before Django's.
+    # The theme's base class would set empty fieldsets.
     add_fieldsets = UserAdmin.add_fieldsets
     filter_horizontal = ()
     form = OwnUserForm
@@ -51,7 +52,7 @@ class OwnUserAdmin(SuperuserAdmin, UserScreen):
     readonly_fields = ("last_login", "date_joined")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """An owner's account goes when the workspace has another owner: it would take all its rows with it."""
+        """An owner can be deleted only after the workspace got another owner, since its rows would be deleted too."""
         if obj is not None and Workspace.objects.filter(owner=obj).exists():
             return False
         return super().has_delete_permission(request, obj)
@@ -59,7 +60,7 @@ class OwnUserAdmin(SuperuserAdmin, UserScreen):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Refuses owners before Django looks up every row below their workspaces."""
+        """Protects owners from deletion before Django looks up every row below their workspaces."""
         owned = Workspace.objects.filter(owner__in=[user.pk for user in objs])
         if owned.exists():
             return [], {}, set(), [f"workspace {slug}" for slug in owned.values_list("slug", flat=True)]
@@ -69,7 +70,7 @@ class OwnUserAdmin(SuperuserAdmin, UserScreen):
 
 @admin.register(AccessAttempt)
 class LoginAttemptAdmin(SuperuserAdmin):
-    """Failed logins that count. Deleting one lets its name and address try again at once."""
+    """Failed logins. Deleting one lets that user name and address log in again at once."""
 
     list_display = ("attempt_time", "username", "ip_address", "failures_since_start")
     list_filter = ("attempt_time",)
@@ -79,20 +80,21 @@ class LoginAttemptAdmin(SuperuserAdmin):
 
     def __init__(self, model: Any, admin_site: Any) -> None:
         super().__init__(model, admin_site)
-        # What the menu calls them. On a copy: the model is another package's, whose migrations know its own names.
+        # The names in the menu. They are set on a copy, since a change of the model would show up in the migrations of
+        # the package django-axes.
         self.opts = copy(self.opts)
         self.opts.verbose_name, self.opts.verbose_name_plural = "failed login", "failed logins"
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Returns the list, under that name."""
+        """Returns the list with the name "failed logins"."""
         listed = super().get_changelist_instance(request)
         listed.opts = self.opts
         return listed
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Attempts are made, not added."""
+        """Failed logins can't be added by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They are what they are."""
+        """Failed logins can't be changed."""
         return False

@@ -1,4 +1,4 @@
-"""Workspaces: what the agent card says, where the folder is, and where notifications go."""
+"""Admin screen of workspaces: the agent card, the folder, the channels for notifications."""
 
 import asyncio
 import logging
@@ -31,29 +31,29 @@ logger = logging.getLogger(__name__)
 TEST_SECONDS = 15.0
 TEST_TEXT = "This is a test. Your assistant reaches you here."
 CHANNELS, REMOVE = "new_channels", "remove_channels"
-# Held by the one test that is under way: each of its channels is a process of its own meanwhile.
+# Allows one test at a time, since a test starts one process for each channel.
 _testing = threading.Lock()
 
 
 class WorkspaceForm(ShownForm):
-    """A workspace. Its channels hold tokens and passwords: they go in here and never come out again."""
+    """The form of a workspace. Channels can be entered but are never shown, since they hold tokens and passwords."""
 
     new_channels = forms.CharField(
         label="New channels",
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
-        help_text="Apprise URLs, one a line, in place of all channels there are now. Empty: they stay.",
+        help_text="Apprise URLs, one a line. They replace all current channels. Empty: the current channels stay.",
     )
     remove_channels = forms.BooleanField(label="Remove all channels", required=False, widget=UnfoldBooleanSwitchWidget)
 
     def clean_new_channels(self) -> str:
-        """Returns the addresses, all of which can be used."""
+        """Returns the new channels, one a line. Raises ValidationError if one of them can't be used."""
         return "\n".join(channels_check(self.cleaned_data[CHANNELS]))
 
 
 @admin.register(Workspace)
 class WorkspaceAdmin(OwnedAdmin):
-    """Owners change what their card says; superusers make workspaces and give them to owners."""
+    """Workspaces. Owners change the texts of their agent card; superusers create workspaces and assign the owners."""
 
     owner_lookup = "owner"
     can_change = True
@@ -65,28 +65,28 @@ class WorkspaceAdmin(OwnedAdmin):
     ordering = ("slug",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Workspace | None = None) -> Any:
-        """To an owner the owner is a name: the user's page is a superuser's."""
-        card = {"fields": ("card_name", "card_description"), "description": "What callers see of you."}
+        """Returns the fieldsets. Only superusers can choose the owner; an owner sees the owner's name."""
+        card = {"fields": ("card_name", "card_description"), "description": "Shown to callers."}
         times = (("Times", {"fields": ("created_at", "updated_at")}),) if obj is not None else ()
         return (
             (None, {"fields": ("slug", "owner" if is_superuser(request) else "owner_name", "folder")}),
             ("Agent card", card),
             ("Callers' turns", {"fields": ("notify_owner",)}),
-            ("Being told", {"fields": ("channels", CHANNELS, REMOVE), "description": "Where notifications go."}),
+            ("Notifications", {"fields": ("channels", CHANNELS, REMOVE), "description": "Where they are sent."}),
             *times,
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Superusers make workspaces."""
+        """Only superusers may create workspaces."""
         return is_superuser(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Workspace | None = None) -> tuple[str, ...]:
-        """The slug names the folder and stays; the owner is a superuser's to change."""
+        """Returns the read-only fields. The slug of an existing workspace is among them, since it names the folder."""
         fixed = ("folder", "channels", "created_at", "updated_at", "owner_name")
         return fixed if obj is None else ("slug", *fixed)
 
     def formfield_for_foreignkey(self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
-        """Offers people who can log in here, and whoever owns a workspace already."""
+        """Returns a form field. The field "owner" offers users who can log in and users who own a workspace already."""
         if db_field.name == "owner":
             can_log_in = Q(is_active=True, is_staff=True)
             kwargs["queryset"] = User.objects.filter(can_log_in | Q(workspaces__isnull=False)).distinct()
@@ -94,33 +94,33 @@ class WorkspaceAdmin(OwnedAdmin):
 
     @display(description="Owner")
     def owner_name(self, obj: Workspace) -> str:
-        """Who owns it."""
+        """User name of the owner."""
         return obj.owner.get_username()
 
     @display(description="Folder")
     def folder(self, obj: Workspace) -> str:
-        """Where AGENTS.md, PERSONA.md, MEMORY.md and the inbox are."""
-        return str(obj.path) if obj.slug else "Made with the workspace."
+        """Folder with AGENTS.md, PERSONA.md, MEMORY.md and the inbox."""
+        return str(obj.path) if obj.slug else "Created together with the workspace."
 
     @display(description="Channels")
     def channels(self, obj: Workspace) -> str:
-        """Where notifications go, without tokens and passwords."""
+        """Channels without their tokens and passwords."""
         return ", ".join(map(channel_shown, channel_lines(obj.notify_urls))) or "None: notifications wait here only."
 
     def panels(self, request: HttpRequest, obj: Workspace) -> dict[str, Any]:
-        """Returns how many channels there are to be tried."""
+        """Returns the number of channels, for the button that tests them."""
         return {"channels": len(channel_lines(obj.notify_urls))}
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the button posts to."""
+        """Adds the URL of the button "Send a test"."""
         return [self.post_path("send-test", "send_test", self._send_test), *super().get_urls()]
 
     def _send_test(self, request: HttpRequest, workspace: Workspace) -> HttpResponse:
-        """Sends a text to each channel, all at once, and shows what became of each within TEST_SECONDS."""
+        """Sends a test to all channels at once. Shows the result of each channel within TEST_SECONDS."""
         back = redirect("admin:volcanic_workspace_change", workspace.pk)
         urls = channel_lines(workspace.notify_urls)
         if not _testing.acquire(blocking=False):
-            messages.error(request, "Channels are being tried already. Try again in a few seconds.")
+            messages.error(request, "Another test is running. Try again in a few seconds.")
             return back
         try:
             trying = _try_all(urls, workspace.card_name or settings.CARD_NAME)
@@ -135,7 +135,7 @@ class WorkspaceAdmin(OwnedAdmin):
         return back
 
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
-        """Makes a workspace with its folder; of an existing one, writes what was changed."""
+        """Creates a workspace with its folder. For an existing workspace, writes only the changed fields."""
         if not change:
             made = workspace_create(slug=obj.slug, owner=obj.owner)
             obj.pk, obj._state.adding = made.pk, False
@@ -147,6 +147,6 @@ class WorkspaceAdmin(OwnedAdmin):
 
 
 async def _try_all(urls: Sequence[str], title: str) -> list[str]:
-    """Sends a text to all channels. Returns what went wrong with each, "" if nothing did."""
+    """Sends the test text to all channels at once. Returns an error text for each channel, "" for success."""
     sending = [channel_send_apart(url, title, TEST_TEXT, seconds=TEST_SECONDS) for url in urls]
     return await asyncio.gather(*sending)

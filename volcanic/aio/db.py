@@ -1,8 +1,8 @@
-"""The database for asynchronous code: a few threads that keep their connections.
+"""Database access for asynchronous code: a few threads that keep their connections.
 
-Django's own bridge takes and gives back a connection for every call, which costs more than a short query does. More
-than a few threads would only fight the event loop for the interpreter, so `DB_THREADS` is small. A coroutine that
-waits for something else (a stream, a blocking send) holds neither a thread nor a connection.
+Django's own bridge takes and returns a connection for every call, which costs more than a short query. More threads
+would only compete with the event loop for the interpreter, so `DB_THREADS` is small. A coroutine that waits for
+something else (a stream, a blocking send) holds neither a thread nor a connection.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from django.db import DatabaseError, InterfaceError, connection
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A connection that rested longer is asked whether it still lives before it is used.
+# A connection that was idle for longer than this is tested before use.
 _REST_SECONDS = 1.0
 _thread = threading.local()
 
@@ -45,9 +45,10 @@ def _call(function: Callable[[], T]) -> T:
 
 
 async def run_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs a synchronous database function on a database thread and returns what it returns.
+    """Runs a synchronous database function on a database thread. Returns the function's result and raises its errors.
 
-    A cancelled caller does not stop the function: it runs to its end, so that no transaction is cut in half.
+    A function that has started runs to its end even if the awaiting coroutine is canceled, so that no transaction is
+    cut in half.
     """
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_executor(), partial(_call, partial(function, *args, **kwargs)))

@@ -1,4 +1,4 @@
-"""The one event loop of this process: the ASGI server's, or in a worker one that runs in a thread of its own."""
+"""Event loop of this process: the ASGI server's loop, or in a worker a loop in a thread of its own."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def register(loop: asyncio.AbstractEventLoop) -> None:
-    """Makes `loop` the process's loop; the ASGI application calls it, since there the server owns the loop."""
+    """Makes `loop` the process's loop. The ASGI application calls this, since the ASGI server owns the loop there."""
     global _loop
     if _loop is not loop:
         with _lock:
@@ -20,7 +20,7 @@ def register(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def get_loop() -> asyncio.AbstractEventLoop:
-    """Returns the process's running loop, starting one in a daemon thread where there is none. From any thread."""
+    """Returns the process's running loop. Starts a loop in a daemon thread if none runs. Callable from any thread."""
     global _loop
     with _lock:
         if _loop is None or not _loop.is_running():
@@ -33,8 +33,8 @@ def get_loop() -> asyncio.AbstractEventLoop:
 
 
 def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` on the process's loop and returns what it returns. For threads: blocks until it is done.
+    """Runs `work` on the process's loop and returns its result. For threads: blocks until `work` is done.
 
-    Raises what it raises; concurrent.futures.CancelledError when it was canceled.
+    Raises the errors of `work`, and concurrent.futures.CancelledError if `work` was canceled.
     """
     return asyncio.run_coroutine_threadsafe(work, get_loop()).result()

@@ -1,9 +1,10 @@
-"""Wake-ups: "something changed, look at the database". They may be lost at any time, so whoever waits for one also
-looks by itself every few seconds.
+"""Wake-ups between processes: "something changed, look at the database".
 
-Every process that waits joins one Channels group, once, and hands each wake-up to its own waiters. One group for each
-task would cost two round trips to Redis for every request, and a mass of subscribers coming and going would lose
-messages; a process hearing of tasks that nobody there waits for costs nothing worth counting.
+A wake-up may be lost at any time. A waiter therefore also reads the database every few seconds without a wake-up.
+
+Every waiting process joins one group of Django Channels, once, and passes each wake-up to its own waiters. One group
+for each task would cost two round trips to Redis for every request, and many subscribers that come and go would lose
+messages. A wake-up for a task that nobody in the process waits for costs almost nothing.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 GROUP = "wakeups"
 
 _waiters: defaultdict[str, set["Waiter"]] = defaultdict(set)
-# What is to be sent: for each key the newest hint. One coroutine sends, until nothing is left.
+# Wake-ups to be sent: the newest hint for each key. One coroutine sends until the outbox is empty.
 _outbox: dict[str, str] = {}
 _outbox_lock = threading.Lock()
 _sender: "Future[None] | None" = None
@@ -32,7 +33,7 @@ _listeners: dict[asyncio.AbstractEventLoop, "asyncio.Task[None]"] = {}
 
 
 class Waiter:
-    """Waits for wake-ups of one key. Made by `waiting`."""
+    """Waits for wake-ups of one key. Created by `waiting`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -44,7 +45,7 @@ class Waiter:
         self._event.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Waits for a wake-up, at most `seconds`. Returns whether one came; `hint` then holds what its sender said."""
+        """Waits for a wake-up, at most `seconds`. Returns whether one came; `hint` then holds the sender's hint."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -56,7 +57,10 @@ class Waiter:
 
 @contextmanager
 def waiting(key: str) -> Iterator[Waiter]:
-    """Registers a waiter for `key` on the running loop. Join first, then read: no change falls in between."""
+    """Registers a waiter for `key` on the running loop.
+
+    Register first and read the database afterwards, so that no change is missed in between.
+    """
     ensure_listening()
     waiter = Waiter()
     _waiters[key].add(waiter)
@@ -69,9 +73,9 @@ def waiting(key: str) -> Iterator[Waiter]:
 
 
 def send(key: str, hint: str = "") -> None:
-    """Wakes whoever waits for `key`, in any process. From any thread, after commit; never blocks, never fails.
+    """Wakes all waiters for `key`, in every process. Callable from any thread, after commit. Never blocks, never fails.
 
-    What comes while a message is on its way goes together with the next one.
+    Wake-ups that come while a message is being sent go together in the next message.
     """
     global _sender
     with _outbox_lock:
@@ -97,8 +101,8 @@ async def _send(message: dict[str, Any]) -> None:
         try:
             await get_channel_layer().group_send(GROUP, message)
             return
-        except Exception as error:  # noqa: BLE001  whatever Redis raises: waiters look by themselves soon
-            # The first message after a restart of Redis finds a dead connection; the second a new one.
+        except Exception as error:  # noqa: BLE001  any error of Redis: waiters read the database soon anyway
+            # The first message after a restart of Redis meets a dead connection; the second gets a new connection.
             if last_try:
                 logger.warning("wake-up not sent: %s", error)
 
@@ -122,6 +126,6 @@ async def _listen() -> None:
                 for key, hint in message["keys"].items():
                     for waiter in tuple(_waiters.get(key, ())):
                         waiter.wake(hint)
-        except Exception as error:  # noqa: BLE001  Redis is away: waiters look by themselves meanwhile
+        except Exception as error:  # noqa: BLE001  Redis is down: waiters read the database meanwhile
             logger.warning("not listening for wake-ups: %s", error)
             await asyncio.sleep(1)

@@ -1,1 +1,1 @@
-"""How dates and times are written, in place of Django's own way: as Django finds it, a module for each language."""
+"""Formats of dates and times in place of Django's defaults. Django looks up one module here for each language."""

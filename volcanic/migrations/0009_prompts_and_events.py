@@ -1,5 +1,6 @@
 """Adds prompts, the owner's log of events, and leases of notification deliveries."""
 
+import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
@@ -84,7 +85,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='event',
             name='workspace',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='volcanic.workspace'),
+            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='volcanic.workspace'),
         ),
         migrations.AddField(
             model_name='prompt',
@@ -97,11 +98,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(fields=['created_at'], name='event_prunable'),
+            index=django.contrib.postgres.indexes.BrinIndex(fields=['created_at'], name='event_prunable'),
         ),
         migrations.AddConstraint(
             model_name='event',
-            constraint=models.UniqueConstraint(fields=('workspace', 'number'), name='event_number_unique_in_workspace'),
+            constraint=models.UniqueConstraint(condition=models.Q(('number__isnull', False)), fields=('workspace', 'number'), name='event_number_unique_in_workspace'),
         ),
         migrations.AddIndex(
             model_name='prompt',

@@ -1,5 +1,6 @@
 """The log of what is new for an owner."""
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.utils import timezone
 
@@ -13,7 +14,9 @@ class Event(models.Model):
     """
 
     # Not enforced by the database: to check it would lock the workspace's row at each change of each task.
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="events", db_constraint=False)
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, related_name="events", db_constraint=False, db_index=False
+    )
     # The number in the workspace's log; null until somebody reads.
     number = models.PositiveBigIntegerField(null=True)
     # `task`, `review`, `draft`, `notification`, `prompt`.
@@ -25,7 +28,12 @@ class Event(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "number"], name="event_number_unique_in_workspace"),
+            # Resuming after a number.
+            models.UniqueConstraint(
+                fields=["workspace", "number"],
+                condition=models.Q(number__isnull=False),
+                name="event_number_unique_in_workspace",
+            ),
         ]
         indexes = [
             # What has no number yet.
@@ -33,7 +41,7 @@ class Event(models.Model):
                 fields=["workspace", "id"], condition=models.Q(number__isnull=True), name="event_without_number"
             ),
             # Pruning.
-            models.Index(fields=["created_at"], name="event_prunable"),
+            BrinIndex(fields=["created_at"], name="event_prunable"),
         ]
 
     def __str__(self) -> str:

@@ -1,1 +1,1 @@
-"""Notifications: telling the owner in their session and on their Apprise channels."""
+"""Notifications of the owner, in the owner's session and on their channels."""

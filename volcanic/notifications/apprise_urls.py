@@ -1,8 +1,8 @@
-"""The owner's channels: addresses that Apprise knows, one a line, and a text sent to one of them.
+"""Channels of the owner: parses, checks and masks Apprise addresses, and sends a text to one of them.
 
-An address holds tokens and passwords, and Apprise's own way to mask it leaves paths and headers in. So it is shown by
-`channel_shown` only, and what Apprise says of a failure passes `_safe`. Apprise reads a hundred modules when the first
-address is looked at: it is imported then, and not when Django starts.
+An address holds tokens and passwords, and Apprise's own masking leaves paths and headers in. Therefore only
+`channel_shown` makes an address fit to be shown, and `_safe` cleans Apprise's error texts. Apprise reads a hundred
+modules for the first address, so this module imports Apprise on first use and not when Django starts.
 """
 
 import re
@@ -23,19 +23,22 @@ MAX_SHOWN = 200
 MAX_ERROR = 300
 UNKNOWN = "A channel that is no longer known"
 
-# Options by which some plugins read a file of this machine.
+# Address options that make some plugins read a file of this machine.
 _FILES = ("keyfile", "subfile", "pgp_key", "pgp_privkey")
 
 
 def channel_lines(text: str | None) -> list[str]:
-    """Returns the addresses in a text, one a line. Empty lines and those that begin with # are none."""
+    """Returns the addresses in a text, one a line. Skips empty lines and lines that begin with #."""
     lines = [line.strip() for line in (text or "").splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def channels_check(text: str) -> list[str]:
-    """Returns the addresses in a text. Raises ValidationError for what is none, or is none to be used here; it names
-    lines by their number and never repeats them."""
+    """Returns the addresses in a text.
+
+    Raises ValidationError for an address that is invalid or can't be used here, and for more than MAX_CHANNELS. The
+    error gives line numbers and never repeats an address.
+    """
     problems = []
     for number, line in enumerate(text.splitlines(), 1):
         if channel_lines(line) and (problem := _problem(line.strip())):
@@ -49,8 +52,10 @@ def channels_check(text: str) -> list[str]:
 
 
 def channel_shown(url: str) -> str:
-    """Returns how a channel is shown: the service, and the host or account as far as Apprise takes it for public.
-    Paths and options are left out, as they can hold tokens too; of an odd address, everything but the service is."""
+    """Returns a channel's text for people: the service, and the host or account that Apprise considers public.
+
+    Paths and options are left out, since they can hold tokens. For an unusual address, only the service is shown.
+    """
     plugin = _plugin(url)
     if plugin is None:
         return UNKNOWN
@@ -60,27 +65,29 @@ def channel_shown(url: str) -> str:
 
 
 def channel_send(url: str, title: str, text: str) -> str:
-    """Sends a text to one channel, however long that takes: see channel_process.py. Returns what went wrong, "" if
-    nothing did."""
+    """Sends a text to one channel and returns an error text, "" for success.
+
+    Blocks without a time limit; `volcanic.notifications.sending` runs this function in a process with a time limit.
+    """
     from apprise import Apprise, NotifyFormat
 
     plugin = _plugin(url)
     if plugin is None or _problem(url):
-        return "The address is none that can be used here."
+        return "The address can't be used here."
     apprise = Apprise(asset=plugin.asset)
     apprise.add(plugin)
-    # The text may hold a caller's words: it is text, and neither HTML nor Markdown.
+    # A caller may have written the text, so it must not be read as HTML or Markdown.
     result = apprise.notify(title=title, body=text, body_format=NotifyFormat.TEXT)
     if result:
         return ""
     said = "; ".join(entry.message for entry in result.logs())
-    return _safe(said, url) or "The service did not take it."
+    return _safe(said, url) or "The service refused the message."
 
 
 def _asset() -> "AppriseAsset":
     from apprise import AppriseAsset
 
-    # No time limit of Apprise's: it would send in a pool of its own. Nothing is kept on the disk either.
+    # A service_timeout would make Apprise send in a pool of its own. Storage in memory keeps secrets off the disk.
     return AppriseAsset(
         app_id="Volcanic",
         async_mode=False,
@@ -92,43 +99,46 @@ def _asset() -> "AppriseAsset":
 
 
 def _plugin(url: str) -> "NotifyBase | None":
-    """Returns Apprise's plugin for an address, None if there is none that works here."""
+    """Returns Apprise's plugin for an address; None if no plugin accepts the address."""
     from apprise import Apprise, OverflowMode
 
     plugin = Apprise.instantiate(url, asset=_asset())
     if plugin is not None and plugin.overflow_mode == OverflowMode.UPSTREAM:
-        # A longer text than the service takes would be refused there. All of it is in the owner's session.
+        # The service would refuse a text that is too long. The owner's session has the whole text.
         plugin.overflow_mode = OverflowMode.TRUNCATE
     return plugin
 
 
 def _problem(url: str) -> str:
-    """Returns why an address can't be used, "" if it can."""
+    """Returns the reason why an address can't be used, "" if the address can be used."""
     from apprise.plugins import N_MGR, url_to_dict
 
     parsed: dict[str, Any] | None = url_to_dict(url)  # type: ignore[no-untyped-call]
     if parsed is None:
-        return "this is no address that Apprise knows."
+        return "Apprise does not know this kind of address."
     kind = N_MGR[parsed["schema"]]
-    # Apprise has no word for it, but these plugins, and no others, need neither a host nor an account.
+    # Plugins that notify only this machine (desktop, syslog). Apprise does not mark these plugins, but they, and no
+    # others, need neither a host nor an account.
     if any("{" not in template.replace("{schema}", "") for template in kind.templates):
-        return "this channel shows something on the server itself, where you don't see it."
+        return "this channel shows notifications on the server itself, where you don't see them."
     plugin = _plugin(url)
     if plugin is None:
-        return "this address is incomplete, or needs software that is not installed here."
+        return "this address is incomplete, or its service needs software that is not installed here."
     if any(parsed.get(name) for name in _FILES) or _has_attachment(plugin):
         return "an option of this address names a file."
     if _public(plugin) is None:
-        return "a part of this address can't be right: a bracket, or a character that only looks like another."
+        return "this address has an invalid part, such as a bracket or a character that only looks like a letter."
     return ""
 
 
 def _public(plugin: "NotifyBase") -> SplitResult | None:
-    """Returns the scheme and the host or account that can be shown, None where they can't be told from the rest: what a
-    plugin puts together of an odd address can be no address any more."""
+    """Returns the scheme and the host or account that can be shown; None if the plugin's masked URL is invalid.
+
+    A plugin can build an invalid URL from an unusual address.
+    """
     try:
         masked = urlsplit(plugin.url(privacy=True))  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001  a hundred plugins, and all other channels go on without this one
+    except Exception:  # noqa: BLE001  a plugin may raise anything, and other channels must go on
         return None
     return SplitResult(masked.scheme, masked.netloc.rpartition("@")[2], "", "", "")
 
@@ -140,7 +150,7 @@ def _has_attachment(plugin: "NotifyBase") -> bool:
 
 
 def _safe(said: str, url: str) -> str:
-    """Returns what Apprise said without pieces of the address, which can be a token wherever they stand."""
+    """Returns Apprise's error text without pieces of the address, any of which can be a token."""
     plugin = _plugin(url)
     public = _public(plugin) if plugin else None
     shown = {public.scheme, public.hostname or ""} if public else set()

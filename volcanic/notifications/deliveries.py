@@ -1,6 +1,7 @@
 """Delivering notifications to the owner's channels. A channel that is down or hangs holds up no other."""
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,7 @@ class NotificationDeliveries(LeasedWork[Channel]):
     """
     lease_seconds = 60  # longer than a try can take
     # The last try is a day after the first.
-    backoff = (10, 60, 300, 1800, 7200, *[3600] * 21)
+    backoff: Sequence[float] = (10, 60, 300, 1800, 7200, *[3600] * 21)
     max_running = 12  # each in a process of its own
 
     def parameters(self, queue: Channel) -> dict[str, Any]:

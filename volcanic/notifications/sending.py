@@ -1,9 +1,9 @@
-"""Sends a text to a channel in a process of its own, which is killed when its time is over.
+"""Sending of a text to a channel in a separate process, which is killed at its time limit.
 
-Apprise blocks, and time limits of sockets are for each read: a service that sends a byte now and then passes them all.
-The end of a process closes its sockets, whichever library opened them. It costs 0.3 s and 40 MB to start one, so
-whoever calls this sees to how many there are. Where a text goes is secret, and comes through a pipe: others on this
-machine can read a command line, and the environment goes on to whatever a process starts.
+Apprise blocks. Time limits of sockets apply to each read, so a service that sends a byte now and then passes all of
+them. The end of a process closes all its sockets. To start a process takes 0.3 s and 40 MB, so the caller must limit
+the number of processes. The channel's address is secret and therefore comes through a pipe: other users of this machine
+can read a command line, and child processes inherit the environment.
 """
 
 import asyncio
@@ -22,15 +22,17 @@ _PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 async def channel_send_apart(url: str, title: str, text: str, *, seconds: float) -> str:
-    """Sends a text to one channel. Returns what went wrong, "" if nothing did. When the time is over, or this coroutine
-    is cancelled, nothing is left of it."""
+    """Sends a text to one channel and returns an error text, "" for success.
+
+    After `seconds`, and when this coroutine is canceled, the process is killed.
+    """
     order = json.dumps({"url": url, "title": title, "text": text, "seconds": seconds})
     try:
         async with asyncio.timeout(seconds):
             return await _ordered(order.encode())
     except TimeoutError:
         return f"No answer within {seconds:g} seconds."
-    except OSError as error:  # of this machine: no more processes, no more memory
+    except OSError as error:  # this machine has no processes or no memory left
         return f"Sending failed: {type(error).__name__}."
 
 
@@ -44,25 +46,25 @@ async def _ordered(order: bytes) -> str:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
-        process._transport.close()  # type: ignore[attr-defined]  # or it waits for whoever else holds the pipes
+        process._transport.close()  # type: ignore[attr-defined]  # else wait() waits for other holders of the pipes
         await process.wait()
     return said.decode() if process.returncode == 0 else f"Sending failed: exit status {process.returncode}."
 
 
 def main() -> None:
-    """The process: takes an order on its standard input and writes what went wrong to its standard output."""
+    """Main function of the process: reads an order from standard input, writes the error text to standard output."""
     order = json.load(sys.stdin)
-    # Whoever was to kill this process can be dead.
+    # An alarm ends this process if the parent, which should kill it, is dead.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(math.ceil(order["seconds"]) + 1)
     try:
         with redirect_stdout(sys.stderr):
             error = channel_send(order["url"], order["title"], order["text"])
-    except Exception as raised:  # noqa: BLE001  a plugin's; its text may hold the address
+    except Exception as raised:  # noqa: BLE001  a plugin may raise anything; the text may hold the address
         error = f"Sending failed: {type(raised).__name__}."
     sys.stdout.buffer.write(error.encode(errors="replace"))
     sys.stdout.flush()
-    os._exit(0)  # waits for no thread that a plugin left behind
+    os._exit(0)  # does not wait for threads that a plugin left behind
 
 
 if __name__ == "__main__":

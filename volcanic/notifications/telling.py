@@ -1,7 +1,8 @@
-"""Tells owners what waits for them: in their session, and on its way to their channels. Each notification once.
+"""Telling owners their notifications, each once: in their session and on their channels.
 
-What is urgent is told at once and alone. Everything else waits until the owner is idle, and is told as one text. Here
-it is only written down, in the transaction that marks the notifications as told; deliveries.py sends it.
+An urgent notification is told at once, as a text of its own. All others wait until the owner is idle, and are told
+together as one text. This module only writes the texts and deliveries, in the transaction that marks the notifications
+as told. The module `deliveries` sends them.
 """
 
 import logging
@@ -29,11 +30,12 @@ ORIGIN = "notifications"
 SCOPE = "a2a-inbound"
 TITLE = "While you were away"
 MAX_LINES = 20
-# Of one text; the rest goes into the next.
+# Limit of the notifications told at a time. The next call tells the rest.
 MAX_TOLD = 1000
 
-# Takes what is to be told, for good. What the owner has read meanwhile counts as told. Who calls it holds the
-# workspace's row, so that one text is made of what waits together.
+# Marks the pending notifications of a workspace as told, and returns the unread ones. A notification that the owner has
+# already read counts as told. The caller must hold the lock of the workspace's row, so that waiting notifications go
+# into one text.
 _TAKE = """
     WITH untold AS (
         SELECT id FROM volcanic_notification
@@ -49,7 +51,7 @@ _TAKE = """
 
 @dataclass(frozen=True)
 class Notice:
-    """What a notification says."""
+    """The content of a notification."""
 
     kind: str
     caller: str
@@ -58,9 +60,9 @@ class Notice:
 
 
 def notifications_tell() -> int:
-    """Tells every owner what is to be told now. Returns in how many texts.
+    """Tells every owner the notifications that are due now. Returns the number of texts.
 
-    May run in several processes at once: a workspace is one's at a time, and another passes it over.
+    May run in several processes at once: a process skips a workspace that another process has locked.
     """
     told = 0
     waiting = Notification.objects.filter(delivered_at=None).order_by("workspace_id")
@@ -68,14 +70,14 @@ def notifications_tell() -> int:
         try:
             told += _tell(workspace_id)
         except Exception:
-            # What keeps one owner from being told is no reason not to tell the others.
+            # An error with one workspace must not keep other owners from being told.
             logger.exception("notifications of workspace %s were not told", workspace_id)
     return told
 
 
 @transaction.atomic
 def _tell(workspace_id: int) -> int:
-    """Tells one workspace's owner what is to be told now. Returns in how many texts."""
+    """Tells one workspace's owner the notifications that are due now. Returns the number of texts."""
     free = Workspace.objects.select_for_update(skip_locked=True, no_key=True)
     workspace = free.filter(pk=workspace_id).first()
     if workspace is None:
@@ -84,7 +86,7 @@ def _tell(workspace_id: int) -> int:
     texts = [f"Urgent: {compose([notice])}" for notice in notices if notice.urgent]
     if others := [notice for notice in notices if not notice.urgent]:
         texts.append(compose(others))
-    # What a run that was broken off had answered was for its caller; a channel is anybody's.
+    # A report may quote the unfinished answer of an aborted run, and other people may read a channel.
     texts = [redact(text) for text in texts]
     if texts:
         _write_turns(workspace_id, texts)
@@ -93,7 +95,10 @@ def _tell(workspace_id: int) -> int:
 
 
 def _take(workspace_id: int, *, everything: bool) -> list[Notice]:
-    """Marks notifications as told and returns them, oldest first; without `everything` the urgent ones only."""
+    """Marks at most MAX_TOLD notifications as told and returns the unread ones, oldest first.
+
+    Without `everything`, takes only urgent notifications.
+    """
     values: dict[str, Any] = {"workspace": workspace_id, "all": everything, "most": MAX_TOLD, "now": timezone.now()}
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, values)
@@ -101,7 +106,7 @@ def _take(workspace_id: int, *, everything: bool) -> list[Notice]:
 
 
 def compose(notices: Sequence[Notice]) -> str:
-    """Returns the one text for notices that are told together: at least one."""
+    """Returns one text for notices that are told together. `notices` must not be empty."""
     verb = "were served" if all(notice.kind == Notification.Kind.REPORT for notice in notices) else "reached out"
     if len(notices) == 1:
         (notice,) = notices
@@ -123,7 +128,7 @@ def _heading(notices: Sequence[Notice], verb: str) -> str:
 def _numbered(notices: Sequence[Notice]) -> list[str]:
     lines = []
     for number, notice in enumerate(notices[:MAX_LINES], 1):
-        # On one line, whatever it is: a caller's text can't add lines that look like another's.
+        # On one line, so that a caller's text can't add lines that look like the text of another caller.
         text = one_line(notice.text)
         lines.append(f"{number}. {notice.caller}: {text}" if notice.caller else f"{number}. {text}")
     if more := len(notices) - len(lines):
@@ -132,7 +137,7 @@ def _numbered(notices: Sequence[Notice]) -> list[str]:
 
 
 def _write_turns(workspace_id: int, texts: Sequence[str]) -> None:
-    """Adds each text to the owner's session of such texts, as something the assistant said."""
+    """Adds each text as a message of the assistant to the session "While you were away"."""
     now = timezone.now()
     session, made = Session.objects.get_or_create(
         workspace_id=workspace_id, scope=SCOPE, defaults={"kind": Session.Kind.OWNER, "title": TITLE}
@@ -153,7 +158,7 @@ def _write_turns(workspace_id: int, texts: Sequence[str]) -> None:
 
 
 def _write_deliveries(workspace: Workspace, texts: Sequence[str]) -> None:
-    """Puts each text on its way to each channel; they are sent when this is committed."""
+    """Queues each text for each channel. The deliveries are sent after the transaction commits."""
     title = workspace.card_name or settings.CARD_NAME
     channels = [(url, channel_shown(url)) for url in channel_lines(workspace.notify_urls)]
     made = NotificationDelivery.objects.bulk_create(
@@ -166,8 +171,11 @@ def _write_deliveries(workspace: Workspace, texts: Sequence[str]) -> None:
 
 
 def notifications_prune(days: int) -> tuple[int, int]:
-    """Deletes notifications older than so many days: those that were told and read, and reports that were told; and
-    deliveries that are done, and what was told in the session. 0 days keeps all. Returns how many of the first two."""
+    """Deletes told notifications, finished deliveries and the session's texts that are older than `days` days.
+
+    A notification must have been read too, unless it is a report. With 0 days, nothing is deleted. Returns the numbers
+    of deleted notifications and deliveries.
+    """
     if days == 0:
         return 0, 0
     before = timezone.now() - timedelta(days=days)

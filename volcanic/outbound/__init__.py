@@ -1,7 +1,8 @@
-"""All HTTP that a stranger's words can aim: webhooks, files, agent cards.
+"""Guarded HTTP client for URLs that other parties choose: webhooks, files, agent cards.
 
-`https` only, no redirects, no proxies from the environment, and only public addresses, checked at each connect.
-`ALLOW_PRIVATE_URLS` and `ALLOWED_PRIVATE_HOSTS` open more. Everything that goes wrong is an `OutboundError`.
+The client uses `https` only, follows no redirects, ignores proxies from the environment, and connects only to public
+addresses, which are checked at each connect. The settings `ALLOW_PRIVATE_URLS` and `ALLOWED_PRIVATE_HOSTS` open more.
+Every failure raises `OutboundError`.
 """
 
 from volcanic.outbound.client import Downloaded, Response, check_url, download, request

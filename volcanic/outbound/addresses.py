@@ -1,6 +1,7 @@
-"""Which IP addresses may be reached: the policy, and nothing else.
+"""Policy for IP addresses: public, private or closed to outgoing connections.
 
-`ipaddress.is_global` is no such policy: it takes multicast, 6to4, site-local and IPv4-compatible addresses for global.
+`ipaddress.is_global` can't replace this policy: it treats multicast, 6to4, site-local and IPv4-compatible addresses as
+global.
 """
 
 import re
@@ -11,15 +12,15 @@ IPAddress = IPv4Address | IPv6Address
 
 
 class Verdict(Enum):
-    """What an address is to us."""
+    """The policy's verdict on an address."""
 
     PUBLIC = "public"
     PRIVATE = "private"  # opened by ALLOW_PRIVATE_URLS and ALLOWED_PRIVATE_HOSTS
     CLOSED = "closed"  # never reached
 
 
-# Where clouds hand out credentials to whoever asks from inside. They lie in private ranges, which can be opened: these
-# can't.
+# Metadata services of clouds, which give credentials to any client inside. They lie in private ranges. Private ranges
+# can be opened by settings, these addresses can't.
 _METADATA_4 = (
     IPv4Network("169.254.169.0/24"),
     IPv4Network("169.254.170.0/24"),  # AWS: credentials of containers
@@ -45,8 +46,8 @@ _PRIVATE_6 = (
     IPv6Network("fe80::/10"),  # link-local
 )
 _CLOSED_4 = (
-    IPv4Network("0.0.0.0/8"),  # "this host", which is loopback by another name
-    IPv4Network("168.63.129.16/32"),  # Azure's host, in the midst of public space
+    IPv4Network("0.0.0.0/8"),  # "this host", another name of loopback
+    IPv4Network("168.63.129.16/32"),  # Azure's host, inside a public range
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.0.2.0/24"),  # documentation
     IPv4Network("192.88.99.0/24"),  # 6to4 relays
@@ -56,7 +57,7 @@ _CLOSED_4 = (
     IPv4Network("224.0.0.0/4"),  # multicast
     IPv4Network("240.0.0.0/4"),  # reserved, and broadcast
 )
-# Inside 2000::/3; all IPv6 space outside it is closed unless a line above or below says otherwise.
+# Closed networks inside 2000::/3. All IPv6 space outside 2000::/3 is closed too, except for the other lists here.
 _CLOSED_6 = (
     IPv6Network("2001::/23"),  # protocol assignments: Teredo, benchmarking, ORCHID
     IPv6Network("2001:db8::/32"),  # documentation
@@ -64,18 +65,18 @@ _CLOSED_6 = (
     IPv6Network("3fff::/20"),  # documentation
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-# An IPv4 address in the last 32 bits, which is the one that is reached.
+# Networks with an IPv4 address in the last 32 bits. A connection reaches that IPv4 address.
 _CARRIES_4 = (
     IPv6Network("::ffff:0:0/96"),  # mapped
     IPv6Network("64:ff9b::/96"),  # NAT64
-    # NAT64 of the local network. Elsewhere in its /48 the IPv4 address may stand in other bits, so that is closed.
+    # NAT64 of the local network. The rest of its /48 may hold the IPv4 address in other bits, so the rest is closed.
     IPv6Network("64:ff9b:1::/96"),
     IPv6Network("::/96"),  # compatible
 )
 
 
 def judge(address: IPAddress) -> Verdict:
-    """Says whether `address` is public, private or never to be reached."""
+    """Returns whether `address` is public, private or closed."""
     if isinstance(address, IPv4Address):
         return _judge_4(address)
     if any(address in network for network in _METADATA_6):
@@ -98,10 +99,10 @@ def _judge_4(address: IPv4Address) -> Verdict:
 
 
 def parse_ipv4(host: str) -> IPv4Address | None:
-    """Returns the address that `host` is, in any form the C library or a browser takes for one; None for a name.
+    """Returns the IPv4 address that `host` spells in any form that the C library or a browser accepts; None for a name.
 
-    `host` is lower-case ASCII. Raises ValueError for what is neither: a host whose last label is a number is an
-    address or nothing.
+    `host` must be lower-case ASCII. A host whose last label is a number must be an address; raises ValueError if such a
+    host is not a valid address.
     """
     parts = host.split(".")
     if not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", parts[-1]):

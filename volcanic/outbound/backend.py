@@ -1,7 +1,7 @@
-"""The guard: connections go to addresses that were checked, and to no others.
+"""Network backend for httpcore that connects only to checked addresses.
 
-A name is resolved once for each connection; all its answers are judged, and the judged address is the one dialled. So
-it does not matter what DNS said earlier, or says a moment later. TLS still checks the certificate against the name.
+A name is resolved once for each connection. All answers are checked, and the connection uses a checked address. Earlier
+or later DNS answers therefore don't matter (DNS rebinding). TLS still checks the certificate against the name.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ import httpcore
 from volcanic.outbound.addresses import IPAddress
 from volcanic.outbound.targets import OutboundError, may_reach
 
-# A stranger's name server may take its time: its lookups must not occupy the threads that others need (uvloop's
-# getaddrinfo has four of them, shared with all else).
+# Threads for DNS lookups. A slow name server of another party must not occupy threads that other work needs: uvloop's
+# getaddrinfo has four threads, shared with all other work.
 _lookups = ThreadPoolExecutor(max_workers=32, thread_name_prefix="dns")
-# How long one of several addresses may keep the others waiting.
+# Time limit in seconds for a connection to each address but the last.
 _ATTEMPT_SECONDS = 3.0
 _MAX_ATTEMPTS = 8
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Asks the system's resolver for the addresses of `host`. Tests put their own in its place."""
+    """Returns the addresses of `host` from the system's resolver. Tests replace this function."""
     loop = asyncio.get_running_loop()
     answers = await loop.run_in_executor(
         _lookups, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
@@ -35,7 +35,10 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 async def checked_addresses(host: str, port: int) -> list[IPAddress]:
-    """Resolves `host` (a name or an address) once; OutboundError if it has no address, or one that is refused."""
+    """Returns the addresses of `host` (a name or an address), resolved once.
+
+    Raises OutboundError if `host` has no address, or if one of its addresses is refused.
+    """
     try:
         addresses: list[IPAddress] = [ip_address(host)]
         refusal = f"{host} is not a public address"
@@ -45,7 +48,7 @@ async def checked_addresses(host: str, port: int) -> list[IPAddress]:
             answers = await resolve(host, port)
         except (OSError, UnicodeError):
             answers = []
-        # dict: in order, each once. The zone of a link-local answer is the local interface's name.
+        # A dict removes duplicates and keeps the order. The zone after % names a local interface.
         addresses = list(dict.fromkeys(ip_address(answer.partition("%")[0]) for answer in answers))
     if not addresses:
         raise OutboundError(f"{host} does not resolve", False)
@@ -55,7 +58,7 @@ async def checked_addresses(host: str, port: int) -> list[IPAddress]:
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A connection that is closed when its TLS handshake is given up: httpcore closes it only when that fails."""
+    """A connection that is also closed when its TLS handshake is canceled. httpcore closes it only on an error."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -76,7 +79,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """httpcore's way to the network, with the guard in front."""
+    """httpcore's network backend with a check of each address before the connection."""
 
     def __init__(self) -> None:
         self._network = httpcore.AnyIOBackend()
@@ -89,7 +92,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connects to one of the checked addresses of `host`, trying them in the resolver's order."""
+        """Returns a connection to the first checked address of `host` that answers, in the resolver's order.
+
+        Raises OutboundError for refused addresses, and httpcore's errors if no address answers.
+        """
         addresses = (await checked_addresses(host, port))[:_MAX_ATTEMPTS]
         for address in addresses[:-1]:
             try:
@@ -104,9 +110,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109  httpcore's signature
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Refuses: no URL leads to a socket file."""
+        """Raises OutboundError, since no URL may lead to a socket file."""
         raise OutboundError("unix sockets are refused", True)
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Sleeps for `seconds`."""
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Requests and downloads through the guard."""
+"""HTTP requests and downloads with checked addresses, time limits and size limits."""
 
 import asyncio
 import re
@@ -18,15 +18,15 @@ from volcanic.outbound.targets import OutboundError, Target, parse_url
 
 _CHECK_SECONDS = 10.0
 _KEPT_CONNECTIONS = 20
-_KEEP_SECONDS = 4.0  # less than the five after which many servers hang up, so that few requests meet a dead connection
-# Set here alone: what else they say would be about another request than the one that is sent.
+_KEEP_SECONDS = 4.0  # many servers close idle connections after 5 seconds: few requests meet a dead connection
+# Headers that only this module sets. Other values would not match the request that is sent.
 _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "accept-encoding", "connection"}
 _RETRY_STATUSES = {408, 425, 429}
 
 
 @dataclass(frozen=True)
 class Response:
-    """A server's answer. Header names are in lower case; the body is as it came, in whatever encoding."""
+    """A server's response. Header names are in lower case; the body is the raw bytes, not decoded."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,7 +35,10 @@ class Response:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What a download brought. Type and name are the server's claims; the name still needs a look before use."""
+    """The result of a download: size in bytes, and the type and name that the server claims.
+
+    The name is not safe: check the name before use.
+    """
 
     size: int
     media_type: str | None
@@ -43,9 +46,9 @@ class Downloaded:
 
 
 async def check_url(url: str) -> None:
-    """Raises OutboundError unless `url` may be called, as far as can be said without calling it.
+    """Raises OutboundError unless `url` may be called. The URL itself is not called.
 
-    Each connection is checked again when it is made, so a later change of DNS opens nothing.
+    Each later connection is checked again, so that a change of DNS after this check opens nothing.
     """
     target = parse_url(url)
     try:
@@ -61,12 +64,13 @@ async def request(
     *,
     headers: Mapping[str, str] | None = None,
     content: bytes | None = None,
-    timeout: float,  # noqa: ASYNC109  it spans everything, the name's resolution too
+    timeout: float,  # noqa: ASYNC109  spans the whole request, DNS included
     max_response_bytes: int,
 ) -> Response:
-    """Sends one request and returns the answer, a redirect or an error too, or raises OutboundError.
+    """Sends one request and returns the response with any status. Redirects are returned, not followed.
 
-    No redirect is followed. The answer is in within `timeout` seconds and `max_response_bytes`, or it's an error.
+    Raises OutboundError if the request fails, takes longer than `timeout` seconds, or if the body has more than
+    `max_response_bytes`.
     """
     target = parse_url(url)
     async with _exchange(method, target, headers or {}, content, timeout) as response:
@@ -80,31 +84,31 @@ async def download(
     url: str,
     *,
     limit: int,
-    timeout: float,  # noqa: ASYNC109  as above
+    timeout: float,  # noqa: ASYNC109  spans the whole download, DNS included
     into: BinaryIO | Path,
 ) -> Downloaded:
-    """Streams what `url` holds into a file object, or into a new file at a path where nothing must be yet.
+    """Streams the body of `url` into a file object, or into a new file at a path, which must not exist yet.
 
-    Raises OutboundError for more than `limit` bytes, for any status but 200, and for a redirect. After any failure the
-    file is gone again, or the file object as long as before.
+    Raises OutboundError for more than `limit` bytes, for more than `timeout` seconds, and for any status but 200,
+    redirects included. After any failure, the new file is deleted; a file object is cut to its old length.
     """
     target = parse_url(url)
     async with _exchange("GET", target, {"accept": "*/*"}, None, timeout) as response:
         _require_ok(response.status, target.host)
         headers = _headers(response)
-        if int(headers.get("content-length", "0")) > limit:  # the HTTP parser takes digits only, and not many
+        if int(headers.get("content-length", "0")) > limit:  # the HTTP parser accepts only a few digits here
             raise _too_large(target.host, limit, permanent=True)
         size = 0
         with _whole_or_nothing(into) as file:
             async for chunk in _chunks(response, limit, target.host, permanent=True):
-                file.write(chunk)  # into the page cache: quicker than handing it to a thread
+                file.write(chunk)  # a write to the page cache is quicker than a hand-over to a thread
                 size += len(chunk)
     return Downloaded(size, _media_type(headers), _filename(headers, url))
 
 
 @cache
 def ssl_context() -> ssl.SSLContext:
-    """The certificates we trust: the system's, and certifi's. Tests put their own in its place."""
+    """Returns the TLS context, which trusts the certificates of the system and of certifi. Tests replace this."""
     return httpcore.default_ssl_context()
 
 
@@ -112,9 +116,9 @@ _pools: dict[asyncio.AbstractEventLoop, tuple[httpcore.AsyncConnectionPool, Asyn
 
 
 async def _pool() -> httpcore.AsyncConnectionPool:
-    """Returns the running loop's connections. Kept ones were checked when they were made.
+    """Returns the running loop's connection pool. The address of each kept connection was checked at its connect.
 
-    Their number has no limit: a server that hangs must not make requests to others wait.
+    The number of connections has no limit, so that a server that hangs does not delay requests to other servers.
     """
     loop = asyncio.get_running_loop()
     if loop not in _pools:
@@ -131,7 +135,7 @@ async def _pool() -> httpcore.AsyncConnectionPool:
 
 
 async def _closed_with_loop(loop: asyncio.AbstractEventLoop, pool: httpcore.AsyncConnectionPool) -> AsyncIterator[None]:
-    """A started generator: whoever ends a loop in good order finishes its generators first."""
+    """Closes `pool` when `loop` shuts down its asynchronous generators, which happens before the loop is closed."""
     try:
         yield
     finally:
@@ -145,9 +149,9 @@ async def _exchange(
     target: Target,
     headers: Mapping[str, str],
     content: bytes | None,
-    timeout: float,  # noqa: ASYNC109  httpcore's own limits are for each read; a drip of bytes outlives them
+    timeout: float,  # noqa: ASYNC109  httpcore's own limits apply to each read: a drip of bytes outlives them
 ) -> AsyncIterator[httpcore.Response]:
-    """Opens a request and turns all that goes wrong on the network into OutboundError."""
+    """Sends a request and yields the response. Turns all network errors into OutboundError."""
     host = target.host
     try:
         async with (
@@ -177,7 +181,7 @@ async def _exchange(
 def _request_headers(
     method: str, target: Target, headers: Mapping[str, str], content: bytes | None
 ) -> list[tuple[bytes, bytes]]:
-    """The headers to send. Compression is declined: a few bytes of it can become gigabytes."""
+    """Returns the headers to send. They decline compression, since a few compressed bytes can become gigabytes."""
     given = {name.lower(): value for name, value in headers.items() if name.lower() not in _OWN_HEADERS}
     own = {"host": target.authority, "accept-encoding": "identity"}
     if content is not None or method in {"POST", "PUT", "PATCH"}:
@@ -200,7 +204,7 @@ def _headers(response: httpcore.Response) -> dict[str, str]:
 
 
 async def _chunks(response: httpcore.Response, limit: int, host: str, permanent: bool = False) -> AsyncIterator[bytes]:
-    """The raw body, as long as it stays within `limit` bytes."""
+    """Yields the raw body in pieces. Raises OutboundError after more than `limit` bytes."""
     size = 0
     async for chunk in response.aiter_stream():
         size += len(chunk)
@@ -222,9 +226,9 @@ def _require_ok(status: int, host: str) -> None:
 
 @contextmanager
 def _whole_or_nothing(into: BinaryIO | Path) -> Iterator[BinaryIO]:
-    """Opens what a download goes into, and undoes what was written if it fails."""
+    """Yields the file for a download, and undoes all writes if the block raises."""
     if isinstance(into, Path):
-        with into.open("xb") as file:  # x: neither a file that is there is lost, nor a planted link followed
+        with into.open("xb") as file:  # x neither overwrites an existing file nor follows a planted link
             try:
                 yield file
                 file.flush()
@@ -248,13 +252,16 @@ def _media_type(headers: Mapping[str, str]) -> str | None:
 
 
 def _filename(headers: Mapping[str, str], url: str) -> str | None:
-    """The name the server gives, else the last part of the URL's path: without folders and control characters."""
+    """Returns the name from the server's headers, else the last part of the URL's path; None if both are empty.
+
+    The name comes without folders and control characters.
+    """
     disposition = headers.get("content-disposition", "")
     if match := re.search(r"""filename\*\s*=\s*utf-8'[^']*'([^;\s]+)""", disposition, re.IGNORECASE):
         name = unquote_to_bytes(match[1]).decode("utf-8", "replace")
     elif match := re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))', disposition, re.IGNORECASE):
         quoted = re.sub(r"\\(.)", r"\1", match[1] or match[2] or "")
-        # Headers are latin-1 by the book; names in them are UTF-8 in practice.
+        # Headers are latin-1 by the standard, but names in headers are UTF-8 in practice.
         name = quoted.encode("latin-1").decode("utf-8", "replace")
     else:
         name = unquote(urlsplit(url).path)

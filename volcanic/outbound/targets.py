@@ -1,4 +1,4 @@
-"""URLs that other people chose: taken apart once, strictly, into what is then connected to."""
+"""Strict parser for URLs that other parties choose, and the check of hosts and addresses against the settings."""
 
 import re
 import string
@@ -19,8 +19,8 @@ _PORTS = {"https": 443, "http": 80}
 class OutboundError(Exception):
     """A request that was refused, or that failed.
 
-    The text may be shown to the other side: of the URL it names the host alone, and no address that DNS gave for it.
-    With `permanent` the same request will fail again; without it, a later try may succeed.
+    The text may be shown to the other side: it names only the URL's host, and no address from DNS. If `permanent` is
+    true, the same request will fail again; if false, a retry may succeed.
     """
 
     def __init__(self, message: str, permanent: bool) -> None:
@@ -34,7 +34,7 @@ class OutboundError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Where a request goes. `host` is a lower-case ASCII name without a final dot, or an address in its usual form."""
+    """The target of a request. `host` is a lower-case ASCII name without a final dot, or a normalized IP address."""
 
     scheme: str
     host: str
@@ -43,15 +43,16 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """Value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def parse_url(url: str) -> Target:
-    """Takes `url` apart, or raises a permanent OutboundError. Addresses are not judged here.
+    """Returns the parsed target of `url`. Raises a permanent OutboundError for an invalid URL.
 
-    Whatever two parsers could read in two ways is refused: blanks and control characters, backslashes, userinfo.
+    IP addresses are not checked here. Characters that parsers read differently are refused: blanks, control characters,
+    backslashes, userinfo.
     """
     if len(url) > MAX_URL_LENGTH:
         raise OutboundError(f"the URL is longer than {MAX_URL_LENGTH} characters", True)
@@ -73,7 +74,7 @@ def parse_url(url: str) -> Target:
 
 
 def _split_authority(netloc: str) -> tuple[str, int | None]:
-    """Parts host and port; the port is None where the URL gives none."""
+    """Returns host and port; the port is None if the URL names no port. Raises OutboundError if one is invalid."""
     match = re.fullmatch(r"(?a:(\[[^\[\]]*\]|[^:\[\]]+)(?::(\d*))?)", netloc)
     if match is None:
         raise OutboundError("the URL has no valid host", True)
@@ -86,7 +87,7 @@ def _split_authority(netloc: str) -> tuple[str, int | None]:
 
 
 def normal_host(host: str) -> str:
-    """Returns the one spelling of a URL's host, name or address; OutboundError for no valid host."""
+    """Returns the normal form of a URL's host, a name or an address. Raises OutboundError for an invalid host."""
     try:
         if "%" in host:
             raise ValueError("a zone, or percent-encoding")
@@ -96,7 +97,7 @@ def normal_host(host: str) -> str:
         name = name.removesuffix(".")
         if literal := parse_ipv4(name):
             return str(literal)
-    except ValueError:  # of which IDNAError is one
+    except ValueError:  # includes IDNAError
         raise OutboundError("the URL has no valid host", True) from None
     if len(name) > 253 or not re.fullmatch(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}", name):
         raise OutboundError("the URL has no valid host", True)
@@ -104,13 +105,13 @@ def normal_host(host: str) -> str:
 
 
 def _path(parts: SplitResult) -> str:
-    # As it was given, since it may be signed; only what is not ASCII is encoded.
+    # The path stays unchanged, since a URL may be signed. Only characters outside ASCII are encoded.
     path = parts.path or "/"
     return quote(f"{path}?{parts.query}" if parts.query else path, safe=string.punctuation)
 
 
 def is_opened(host: str, port: int) -> bool:
-    """Says whether the operator opened plain HTTP and private addresses for `host`, in its normal spelling."""
+    """Returns whether the settings open plain HTTP and private addresses for `host`, given in normal form."""
     if settings.ALLOW_PRIVATE_URLS:
         return True
     opened = _opened_hosts(tuple(settings.ALLOWED_PRIVATE_HOSTS))
@@ -119,7 +120,10 @@ def is_opened(host: str, port: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _opened_hosts(entries: tuple[str, ...]) -> frozenset[tuple[str, int | None]]:
-    """Reads ALLOWED_PRIVATE_HOSTS: `host`, `host:port`, and addresses, IPv6 with or without brackets."""
+    """Returns the parsed entries of ALLOWED_PRIVATE_HOSTS as pairs of host and port; None stands for every port.
+
+    An entry is `host`, `host:port` or an address, IPv6 with or without brackets. Invalid entries are skipped.
+    """
     opened: set[tuple[str, int | None]] = set()
     for entry in entries:
         try:
@@ -131,11 +135,11 @@ def _opened_hosts(entries: tuple[str, ...]) -> frozenset[tuple[str, int | None]]
             host, port = _split_authority(entry.strip())
             opened.add((normal_host(host), port))
         except OutboundError:
-            continue  # opens nothing
+            continue  # an invalid entry opens nothing
     return frozenset(opened)
 
 
 def may_reach(address: IPAddress, host: str, port: int) -> bool:
-    """Says whether a connection meant for `host` and `port` may go to `address`."""
+    """Returns whether a connection for `host` and `port` may go to `address`."""
     verdict = judge(address)
     return verdict is Verdict.PUBLIC or (verdict is Verdict.PRIVATE and is_opened(host, port))

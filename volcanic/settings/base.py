@@ -1,4 +1,4 @@
-"""Django itself: applications, middleware, templates, static files, where things lie."""
+"""Settings of Django itself: keys, applications, middleware, templates, static files, the admin's menu."""
 
 from typing import Any
 
@@ -11,12 +11,13 @@ PRODUCTION = PRODUCTION
 VAR_DIR = VAR_DIR
 DEBUG = False
 SECRET_KEY: str = env.str("SECRET_KEY") if PRODUCTION else env.str("SECRET_KEY", None) or generated_secret("secret_key")
-# Keys of encrypted fields, the newest first: it encrypts, all decrypt. Apart from SECRET_KEY, to be rotated apart.
+# Keys of encrypted fields, the newest first. The newest key encrypts, all keys decrypt. They differ from SECRET_KEY so
+# that each can be rotated without the other.
 FIELD_KEYS: list[str] = (
     env.list("FIELD_KEYS") if PRODUCTION else env.list("FIELD_KEYS", []) or [generated_secret("field_key")]
 )
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS") if PRODUCTION else env.list("ALLOWED_HOSTS", ["*"])
-# Of the web process under `make up`.
+# Address of the web process under `make up`.
 HOST: str = env.str("HOST", "127.0.0.1") or "127.0.0.1"
 PORT: int = env.int("PORT", 8000)
 PUBLIC_URL: str = (env.str("PUBLIC_URL") if PRODUCTION else env.str("PUBLIC_URL", f"http://localhost:{PORT}")) or ""
@@ -108,7 +109,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _request: static("volcanic/favicon.svg")}
     ],
-    "SHOW_HISTORY": False,  # the audit has it, from whatever side a change came
+    "SHOW_HISTORY": False,  # the audit has all changes, not only the admin's
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "volcanic.admin.dashboard.dashboard",
     "STYLES": [lambda _request: static("volcanic/admin.css")],

@@ -1,5 +1,8 @@
-"""The one reader of the environment. Every setting of the product is read through `env`, so that all mistakes are
-reported together, each by its name, and so that docs/settings.md can be checked against the code."""
+"""Reader of the environment: every setting of the product is read through `env`.
+
+With a single reader, all wrong values are reported together, each by its name, and docs/settings.md can be checked
+against the code.
+"""
 
 import os
 import secrets
@@ -11,7 +14,7 @@ from volcanic.processes.embedded import make_var
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
-# Lazy: a wrong value is remembered, and `env.seal()` at the end of the settings raises them all at once.
+# Lazy: wrong values are collected, and `env.seal()` at the end of the settings reports all of them at once.
 # File-aware: NAME_FILE names a file that holds the value (Docker secrets).
 env = FileAwareEnv(eager=False)
 
@@ -27,9 +30,9 @@ def at_least(number: int) -> validate.Range:
 
 
 def generated_secret(name: str) -> str:
-    """Returns the development secret `name`: made once, kept in the var folder with mode 0600.
+    """Returns the development secret `name`, which is generated once and kept in the var folder with mode 0600.
 
-    Production never comes here: there the environment must hold the value.
+    Production does not call this function: the environment must hold the value there.
     """
     path = VAR_DIR / "secrets" / name
     if not path.exists():
@@ -40,7 +43,7 @@ def generated_secret(name: str) -> str:
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(48) + "\n")
         try:
-            os.link(draft, path)  # whole or not at all, and only one of several processes starting at once wins
+            os.link(draft, path)  # atomic: of several processes that start at once, only one creates the file
         except FileExistsError:
             pass
         finally:

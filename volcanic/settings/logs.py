@@ -1,4 +1,4 @@
-"""One log stream: lines for people in development, JSON in production; secrets never."""
+"""Settings of logging: one stream of redacted events, as lines for people in development, as JSON in production."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _shared: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    # No local variables in tracebacks: they hold keys and callers' words.
+    # Tracebacks come without local variables, which hold keys and callers' texts.
     structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
     if LOG_FORMAT == "json"
     else structlog.processors.format_exc_info,
@@ -55,8 +55,8 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
-        # These log addresses of the owner's channels, which hold tokens. volcanic.notifications.apprise_urls says what
-        # went wrong.
+        # Apprise logs the addresses of channels, which hold tokens. volcanic.notifications.apprise_urls reports errors
+        # instead.
         "apprise": {"handlers": ["nowhere"], "level": "WARNING", "propagate": False},
         "urllib3": {"level": "ERROR"},
         "requests_oauthlib": {"level": "ERROR"},
@@ -64,7 +64,7 @@ LOGGING: dict[str, Any] = {
         "celery.app.trace": {"level": "WARNING"},  # "Task … succeeded" twice for every turn
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
-        # The SDK logs each refused request at WARNING with a traceback; the caller is told, the log need not be.
+        # The SDK logs each refused request at WARNING with a traceback. Such an error concerns the caller, who gets it.
         "a2a": {"level": "ERROR"},
     },
 }

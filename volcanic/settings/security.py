@@ -1,4 +1,4 @@
-"""Cookies, transport, content security, login throttling."""
+"""Settings of security: cookies, transport, content security policy, login throttling."""
 
 from datetime import timedelta
 
@@ -19,13 +19,13 @@ LOGIN_URL = "admin:login"
 
 AXES_FAILURE_LIMIT: int = env.int("LOGIN_FAILURE_LIMIT", 5, validate=at_least(1))
 AXES_COOLOFF_TIME = timedelta(seconds=env.int("LOGIN_COOLOFF_SECONDS", 900, validate=at_least(1)))
-# By name and address together: a stranger can't lock the owner out from elsewhere.
+# Locks out a pair of user name and address, so that a stranger at another address can't lock the owner out.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_TEMPLATE = "lockout.html"
 AXES_VERBOSE = False
 AXES_IPWARE_PROXY_COUNT: int = env.int("PROXY_COUNT", 0, validate=at_least(0))
-# With no proxy in front, a forwarded address is a visitor's invention.
+# Without a proxy in front, a visitor can forge X-Forwarded-For.
 AXES_IPWARE_META_PRECEDENCE_ORDER = ["HTTP_X_FORWARDED_FOR"] if AXES_IPWARE_PROXY_COUNT else ["REMOTE_ADDR"]
 
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", [])
@@ -40,7 +40,7 @@ X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
-        # The admin theme's Alpine needs eval and inline styles; the admin is the only HTML there is.
+        # The admin theme's Alpine needs eval and inline styles. The admin is the only HTML that the product serves.
         "script-src": [SELF, UNSAFE_EVAL, UNSAFE_INLINE],
         "style-src": [SELF, UNSAFE_INLINE],
         "img-src": [SELF, "data:"],

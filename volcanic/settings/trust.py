@@ -1,18 +1,19 @@
-"""What callers may ask for."""
+"""Settings of trust: skill handlers, reviews by the owner, learning."""
 
 from volcanic.settings.env import at_least, env
 
-# Dotted paths of what skills may name as their handler: owners choose among these and can name nothing else.
+# Dotted paths that skills may name as their handler. Owners choose among these and can name no others.
 SKILL_HANDLERS: list[str] = env.list("SKILL_HANDLERS", [])
 
-# A request that waits for the owner for so many seconds is rejected; 7 days.
+# A request that waits for the owner for this many seconds is rejected. The default is 7 days.
 REVIEW_TTL: int = env.int("REVIEW_TTL", 7 * 24 * 3600, validate=at_least(1))
-# So long before, the owner is told at once, idle or not.
+# The owner is told this many seconds before the rejection, idle or not.
 REVIEW_WARN_SECONDS: int = env.int("REVIEW_WARN_SECONDS", 24 * 3600, validate=at_least(1))
-# The turn that reads a request for the owner.
+# Time limit of triage, the turn that reads a request for the owner.
 TRIAGE_TIMEOUT_SECONDS: int = env.int("TRIAGE_TIMEOUT_SECONDS", 120, validate=at_least(1))
-# A caller at Observe goes to Learn after so many interactions without a decline. 0: only by the owner's hand.
+# A caller at Observe moves to Learn after this many interactions without a decline. 0: only the owner moves callers.
 LEARN_AFTER: int = env.int("LEARN_AFTER", 5, validate=at_least(0))
-# Of one caller, 0 for no limit: requests that wait for the owner, and messages of notify-user that they have not read.
+# Limits of one caller, 0 for no limit: requests that wait for the owner, and notify-user messages that the owner has
+# not read.
 MAX_WAITING_REVIEWS: int = env.int("MAX_WAITING_REVIEWS", 100, validate=at_least(0))
 MAX_UNREAD_MESSAGES: int = env.int("MAX_UNREAD_MESSAGES", 1000, validate=at_least(0))

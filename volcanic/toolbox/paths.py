@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from volcanic.runtime.tools import ToolContext, ToolError
@@ -158,8 +159,13 @@ class WorkspaceFiles:
     """The files of a workspace, as far as a turn may see and change them. All of it blocks: call it in a thread."""
 
     def __init__(self, workspace: Path, rules: Rules) -> None:
-        self._root = os.path.realpath(workspace)
+        self._workspace = workspace
         self._rules = rules
+
+    @cached_property
+    def _root(self) -> str:
+        # Not before it is needed: objects are made in the event loop.
+        return os.path.realpath(self._workspace)
 
     @classmethod
     def of(cls, context: ToolContext) -> "WorkspaceFiles":

@@ -49,7 +49,7 @@ class Space:
     _asked_at: float = field(init=False, default=0.0)
 
     def begin(self) -> None:
-        """Notes how much is free."""
+        """Notes how much is free. Blocks."""
         self._before = self._free()
 
     def too_much(self) -> bool:
@@ -159,7 +159,7 @@ class _Watch:
     async def _look(self) -> str:
         """Looks again and again, and returns which limit was broken; "" when the first process is over."""
         if self._space is not None:
-            self._space.begin()
+            await asyncio.to_thread(self._space.begin)
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             if self._process.returncode is not None:

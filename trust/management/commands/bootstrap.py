@@ -1,4 +1,4 @@
-"""`manage.py bootstrap`: the first owner, and for a newcomer's first `make up` two demo callers; none in production."""
+"""`manage.py bootstrap`: makes the first owner, and outside production two demo callers for the first `make up`."""
 
 import secrets
 from typing import Any
@@ -19,10 +19,10 @@ PERSONA = "Helps {owner} and answers other agents on their behalf.\n"
 
 
 class Command(ShellCommand):
-    help = "Makes the first owner and their workspace if there is no user yet, outside production demo callers too."
+    help = "Makes the first owner and their workspace if there is no user yet. Outside production adds demo callers."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Does everything in one transaction, or nothing where a user exists already. CommandError without tables."""
+        """Makes everything in one transaction, or nothing if a user exists already. CommandError without tables."""
         if User._meta.db_table not in connection.introspection.table_names():
             raise CommandError("The database has no tables yet. First: manage.py migrate")
         with transaction.atomic():
@@ -42,7 +42,7 @@ class Command(ShellCommand):
         url = settings.PUBLIC_URL
         shown = [f"owner's admin: {url}/admin/  login: owner  password: {password}"]
         if PRODUCTION:
-            return [*shown, "This is shown only now."]
+            return [*shown, "The password is shown only now."]
         return [*shown, *self._demo_callers(workspace)]
 
     def _demo_callers(self, workspace: Workspace) -> list[str]:
@@ -58,6 +58,6 @@ class Command(ShellCommand):
         return [
             f"demo caller that may chat (demo-friend): {friend}",
             f"demo caller with nothing granted (demo-stranger): {stranger}",
-            "These are shown only now. Try:",
+            "The password and keys are shown only now. Try:",
             f"curl -s -H 'X-API-Key: {friend}' -H 'Content-Type: application/json' {url}/a2a -d '{body}'",
         ]

@@ -1,4 +1,4 @@
-"""`manage.py create_caller`: a new caller, its key on stdout."""
+"""`manage.py create_caller`: makes a caller and prints its key on stdout."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,7 +13,7 @@ from volcanic.management.shell import ShellCommand
 
 
 class Command(ShellCommand):
-    help = "Makes a caller and prints its key, and only it, on stdout. The key is not kept: note it."
+    help = "Makes a caller and prints only its key on stdout. Note the key: it can't be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds NAME and the options."""
@@ -24,7 +24,7 @@ class Command(ShellCommand):
         parser.add_argument("--note", default="")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Makes the caller; a bad value is a CommandError and leaves nothing behind."""
+        """Makes the caller. A bad value raises CommandError, and then nothing is stored."""
         workspace = workspace_from(options)
         if Caller.objects.filter(workspace=workspace, name=options["name"]).exists():
             name = options["name"]

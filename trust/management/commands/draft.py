@@ -20,19 +20,19 @@ class Command(ShellCommand):
     help = "Shows a draft, approves it or rejects it. `manage.py learn` lists them."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Has `--version` be the draft's, in place of Django's own."""
+        """Lets `--version` name the draft's version, in place of Django's option of the same name."""
         return super().create_parser(prog_name, subcommand, conflict_handler="resolve", **kwargs)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Adds ID, what to do and the options."""
+        """Adds ID, the action and the options."""
         parser.add_argument("id", type=int)
         parser.add_argument("do", choices=[SHOW, APPROVE, REJECT], metavar=f"{SHOW}|{APPROVE}|{REJECT}")
-        parser.add_argument("--version", type=int, help="of what was shown; default: of the draft as it is now")
-        parser.add_argument("--text", default="", help="why it is rejected")
-        parser.add_argument("--json", action="store_true", help="for scripts: the draft as it is then")
+        parser.add_argument("--version", type=int, help="version that was shown; default: the draft's current version")
+        parser.add_argument("--text", default="", help="reason for rejecting the draft")
+        parser.add_argument("--json", action="store_true", help="for scripts: prints the changed draft as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Does it and prints what came of it; what is not there, or was decided before, is a CommandError."""
+        """Takes the action and prints the result. An unknown or decided draft raises CommandError."""
         do = options["do"]
         if options["text"] and do != REJECT:
             raise CommandError("--text goes with reject.")
@@ -55,7 +55,7 @@ class Command(ShellCommand):
 
 
 def _decide(draft: SkillDraft, do: str, options: dict[str, Any]) -> str:
-    """Approves or rejects, and returns what came of it; "" where it is only shown."""
+    """Approves or rejects the draft and returns the result in words; "" if the draft is only shown."""
     version = draft.version if options["version"] is None else options["version"]
     if do == APPROVE:
         skill = draft_approve(draft=draft, version=version)

@@ -1,4 +1,4 @@
-"""`manage.py flush`: Django's, which cannot empty a database with an audit in it; this one says so."""
+"""`manage.py flush`: Django's command with a clear error, since a database with an audit can't be emptied."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from psycopg.errors import RestrictViolation
 
 
 class Command(flush.Command):
-    """Django's command."""
+    """Django's command with another error text."""
 
     def handle(self, **options: Any) -> None:
-        """Empties the database, all of it or nothing; an audit that keeps it from that is named in the CommandError."""
+        """Empties the whole database or nothing. Raises CommandError if the audit has lines."""
         try:
             super().handle(**options)
         except CommandError as error:
@@ -19,6 +19,7 @@ class Command(flush.Command):
             if not isinstance(refused, RestrictViolation):
                 raise
             raise CommandError(
-                "Nothing was deleted: the audit is append-only, and nobody empties its table. To begin anew, drop the "
-                "database and make another one; `make clean` deletes the embedded one, with all else in VOLCANIC_VAR."
+                "Nothing was deleted: the audit is append-only, and its table can't be emptied. To start with an empty "
+                "database, drop this one and make another. `make clean` deletes the embedded database and everything "
+                "else in VOLCANIC_VAR."
             ) from error

@@ -1,4 +1,4 @@
-"""`manage.py learn`: learns from what the owner decided now, and lists the drafts of skills that are proposed."""
+"""`manage.py learn`: learns from the owner's decisions at once, and lists the open drafts of skills."""
 
 import json
 from argparse import ArgumentParser
@@ -14,16 +14,16 @@ from volcanic.management.shell import ShellCommand
 
 
 class Command(ShellCommand):
-    help = "Learns about one caller or all of a workspace, and lists the open drafts. `manage.py draft` decides them."
+    help = "Learns about one caller or all callers, and lists the open drafts. `manage.py draft` decides them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds CALLER and the options."""
-        parser.add_argument("caller", nargs="?", help="default: every one of the workspace")
+        parser.add_argument("caller", nargs="?", help="default: all callers of the workspace")
         add_workspace_argument(parser)
-        parser.add_argument("--json", action="store_true", help="for scripts")
+        parser.add_argument("--json", action="store_true", help="for scripts: prints JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Learns and prints the open drafts, those that were there before too; an unknown caller is a CommandError."""
+        """Learns and prints all open drafts, new and old. An unknown caller raises CommandError."""
         callers = Caller.objects.filter(workspace=workspace_from(options)).order_by("name")
         name = options["caller"]
         learned = list(callers if name is None else callers.filter(name=name))

@@ -1,4 +1,4 @@
-"""`manage.py review`: the owner's decision about a request that waits for it."""
+"""`manage.py review`: takes the owner's decision on a waiting request."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,17 +14,17 @@ from volcanic.management.shell import ShellCommand
 
 
 class Command(ShellCommand):
-    help = "Decides a request that waits for the owner, and prints what came of it. `manage.py reviews` lists them."
+    help = "Decides a request that waits for the owner, and prints the result. `manage.py reviews` lists the requests."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds ID, the decision and the options."""
         parser.add_argument("id", type=int)
         parser.add_argument("decision", choices=[decision.value for decision in DECISIONS])
         parser.add_argument("--text", default="", help="an instruction, the reply, the question or the reason")
-        parser.add_argument("--digest", help="of what was shown; default: of the request as it is now")
+        parser.add_argument("--digest", help="digest that was shown; default: the current digest of the request")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Decides; what is not there, or can no longer be decided like this, is a CommandError."""
+        """Takes the decision. Raises CommandError for an unknown review or a decision that can't be taken any more."""
         review = Review.objects.filter(pk=options["id"]).first()
         if review is None:
             raise CommandError(f"There is no review {options['id']}.")

@@ -1,4 +1,4 @@
-"""`manage.py reviews`: the requests that wait for the owner."""
+"""`manage.py reviews`: lists the requests that wait for the owner."""
 
 import json
 from argparse import ArgumentParser
@@ -16,11 +16,11 @@ class Command(ShellCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds the options."""
         add_workspace_argument(parser)
-        parser.add_argument("--all", action="store_true", help="those that wait no longer, too")
-        parser.add_argument("--json", action="store_true", help="for scripts")
+        parser.add_argument("--all", action="store_true", help="lists reviews that no longer wait, too")
+        parser.add_argument("--json", action="store_true", help="for scripts: prints JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints them; a workspace that is not named where it has to be is a CommandError."""
+        """Prints the reviews. A missing workspace name raises CommandError if there are several workspaces."""
         rows = Review.objects.filter(caller__workspace=workspace_from(options)).select_related("caller").order_by("id")
         if not options["all"]:
             rows = rows.filter(state=Review.State.PENDING)
@@ -50,13 +50,13 @@ def _facts(review: Review) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> str:
-    """Returns a review in a few lines. What callers wrote keeps to its line, and can't pass for another review."""
+    """Returns a review in a few lines. A caller's words stay on their line, so they can't pass for another review."""
     return "\n".join(
         [
             f"{facts['id']}  {facts['caller']} ({facts['level']}) asks for {facts['skill']}: {facts['state']}",
             f"    since {facts['created']}, ends {facts['expires']}, task {facts['task']}",
             f"    {printable(facts['summary'] or facts['request'])}",
             f"    suggested: {printable(facts['suggestion']) or '—'}",
-            *([f"    `grant` approves draft {facts['draft']}: what it covers, not all"] if facts["draft"] else []),
+            *([f"    `grant` approves only what draft {facts['draft']} covers"] if facts["draft"] else []),
         ]
     )

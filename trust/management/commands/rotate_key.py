@@ -1,4 +1,4 @@
-"""`manage.py rotate_key`: a new key for a caller, on stdout."""
+"""`manage.py rotate_key`: makes a new key for a caller and prints it on stdout."""
 
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -13,7 +13,7 @@ from volcanic.management.shell import ShellCommand
 
 
 class Command(ShellCommand):
-    help = "Gives a caller a new key and prints it, and only it, on stdout. Its other keys end, after --grace."
+    help = "Gives a caller a new key and prints only this key on stdout. The caller's other keys end after --grace."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds NAME and the options."""
@@ -24,7 +24,7 @@ class Command(ShellCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotates the key; an unknown caller or a negative grace is a CommandError."""
+        """Rotates the key. An unknown caller or a negative grace raises CommandError."""
         if options["grace"] < 0:
             raise CommandError("--grace must not be negative.")
         caller = Caller.objects.filter(workspace=workspace_from(options), name=options["name"]).first()

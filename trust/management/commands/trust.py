@@ -1,4 +1,4 @@
-"""`manage.py trust`: what a caller may do and what was done about it, and changes to that, in one transaction."""
+"""`manage.py trust`: shows a caller's level, grants and history, and changes level and grants in one transaction."""
 
 import json
 from argparse import ArgumentParser
@@ -19,7 +19,7 @@ HISTORY = 10
 
 
 class Command(ShellCommand):
-    help = "Shows a caller's level, grants and history; with --level, --grant or --revoke changes them before."
+    help = "Changes a caller's level and grants if --level, --grant or --revoke is given, and then shows the caller."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds CALLER and the options."""
@@ -28,12 +28,12 @@ class Command(ShellCommand):
         parser.add_argument("--level", choices=Level.values)
         parser.add_argument("--grant", metavar="SKILL", action="append", default=[], help="may be given several times")
         parser.add_argument("--revoke", metavar="SKILL", action="append", default=[], help="may be given several times")
-        parser.add_argument("--stop", action="store_true", help="what runs on the revoked grants ends, too")
-        parser.add_argument("--reason", default="", help="why, for the history")
-        parser.add_argument("--json", action="store_true", help="for scripts")
+        parser.add_argument("--stop", action="store_true", help="also ends the runs on the revoked grants")
+        parser.add_argument("--reason", default="", help="reason for the history")
+        parser.add_argument("--json", action="store_true", help="for scripts: prints JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Changes what is asked for, all of it or nothing, and prints the caller; a bad value is a CommandError."""
+        """Makes all changes or no change, and prints the caller. A bad value raises CommandError."""
         if options["stop"] and not options["revoke"]:
             raise CommandError("--stop goes with --revoke.")
         if options["reason"] and not (options["level"] or options["grant"] or options["revoke"]):
@@ -60,7 +60,7 @@ def _change(caller: Caller, options: dict[str, Any]) -> None:
             raise CommandError(f"There is no skill {slug!r}.")
         if not grant_revoke(caller=caller, slug=slug, stop=options["stop"], reason=reason):
             raise CommandError(f"{caller.name} is not granted {slug}: there is nothing to revoke.")
-    # Last: a revocation locks reviews before grants.
+    # Grants come last, since a revocation locks reviews before grants.
     for slug in options["grant"]:
         try:
             grant_add(caller=caller, slug=slug, reason=reason)

@@ -1,4 +1,4 @@
-"""As `volcanic.admin.base.moment` writes them."""
+"""English formats of dates and times, the same as the format of `volcanic.admin.base.moment`."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i"
