@@ -109,8 +109,10 @@ def test_the_extended_card_is_the_callers(api: Api, product: Product, friend: Ke
     """§3.1.11: the workspace's fields, else settings and PERSONA.md; the caller's skills, at once after a grant."""
     folder = product.folder / "workspaces" / workspace.slug
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "PERSONA.md").write_text("\n\n# Books trips for Olivia\nMore.\n")
+    persona = folder / "PERSONA.md"
+    persona.write_text("\n\n# Books trips for Olivia\nMore.\n")
     card = api.result("GetExtendedAgentCard")
+    persona.unlink()  # the product and its folders are other tests', too
     assert (card["name"], card["description"]) == ("Volcanic assistant", "Books trips for Olivia")
     assert ids(card) == ["chat", "notify-user"]
     grant_add(caller=friend.caller, slug="query-availability")
