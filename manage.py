@@ -1,12 +1,12 @@
 #!/usr/bin/env python
-"""Django's command line, with the embedded services at hand while a command runs."""
+"""Django's command line, with the embedded servers running during each command that needs them."""
 
 import os
 import sys
 
 
 def main() -> None:
-    """Runs one management command; in embedded mode finds the running services or starts them for its own time."""
+    """Runs one management command. Without DATABASE_URL or REDIS_URL, shares or starts the embedded servers for it."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcanic.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

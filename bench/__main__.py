@@ -1,4 +1,4 @@
-"""`python -m bench`: measures, prints the table, writes var/bench.json. Exit code 1 when an answer was wrong."""
+"""`python -m bench`: measures, prints the table, writes var/bench.json. The exit code is 1 after a wrong answer."""
 
 import argparse
 import importlib.util
@@ -15,7 +15,7 @@ from bench.processes import PROJECT, BenchError
 from volcanic.processes import embedded
 
 RESULT = PROJECT / "var" / "bench.json"
-# Installed with the developer's requirements; without them the peer's database store cannot run.
+# Packages of the developer's requirements, which the peer's database store needs.
 _NEEDED = ("sqlalchemy", "asyncpg", "greenlet")
 
 
@@ -47,9 +47,9 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the product beside the A2A SDK.")
     parser.add_argument("--seconds", type=float, default=8.0, help="how long each measure lasts (8)")
-    parser.add_argument("--connections", type=int, default=16, help="how many requests are under way at once (16)")
-    parser.add_argument("--rounds", type=int, default=1, help="how often all is measured; medians are shown (1)")
-    parser.add_argument("--quick", action="store_true", help="2 seconds each: shows that all works, not how fast")
+    parser.add_argument("--connections", type=int, default=16, help="number of parallel connections (16)")
+    parser.add_argument("--rounds", type=int, default=1, help="number of rounds; medians are shown (1)")
+    parser.add_argument("--quick", action="store_true", help="2 seconds for each measure: a test, not a benchmark")
     parser.add_argument("--worker-threads", type=int, help="instead of WORKER_THREADS")
     parser.add_argument("--only", default="", help="a comma list of uvicorn, daphne, sdk_database, sdk_memory")
     parser.add_argument(
@@ -88,7 +88,7 @@ _filled: set[str] = set()
 def _measure_server(
     server: str, urls: embedded.Urls, keys: product.Keys, options: Options, threads: int | None
 ) -> Measured:
-    """Starts one server, measures it, and ends it. Nothing else runs meanwhile."""
+    """Starts one server, measures it, and ends it. No other measured program runs at the same time."""
     if server in ("uvicorn", "daphne"):
         with product.workers(threads) as workers, product.web(server) as (web, port):
             found = measure(server, port, {"web": web, **workers}, keys, options)

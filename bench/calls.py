@@ -1,4 +1,4 @@
-"""The requests of the load, and what makes an answer to each a right one."""
+"""Requests of the load, each with the check of its answer."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ PAGE_SIZE = 50
 
 
 class WrongAnswerError(Exception):
-    """A server answered, but not with what was asked for."""
+    """A server gave a wrong answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Call:
     check: Callable[[Answer], str]
 
     def is_done(self, answer: Answer) -> bool:
-        """Whether a GetTask's answer is a completed task."""
+        """Returns whether the answer to a GetTask is a completed task."""
         return bool(_result(answer)["status"]["state"] == COMPLETED)
 
 
@@ -66,7 +66,7 @@ def _make_run() -> str:
     return uuid.uuid4().hex[:12]
 
 
-_RUN = _make_run()  # message ids of two loads never meet
+_RUN = _make_run()  # keeps message ids of two loads apart
 
 
 def _body(number: int, method: str, params: dict[str, Any]) -> bytes:
@@ -132,7 +132,7 @@ def _check_page(answer: Answer, total: int) -> str:
 
 
 def _check_stream(answer: Answer, text: str) -> str:
-    """The task first, then what is not yet in it: the text, and at last the status that ends it."""
+    """Checks a stream: the task first, then the text, and the final status last. Returns the task's id."""
     try:
         lines = [line[5:] for line in answer.body.splitlines() if line.startswith(b"data:")]
         events = [json.loads(line)["result"] for line in lines]

@@ -1,4 +1,4 @@
-"""The cheapest HTTP/1.1 client that checks what it gets: one keep-alive connection, one request at a time."""
+"""Minimal HTTP/1.1 client, to keep the load generator cheap: one keep-alive connection, one request at a time."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ PATH = "/a2a"
 
 @dataclass(slots=True)
 class Answer:
-    """A whole response. `first_at` is when the first event of a stream had come, or else the first of the body."""
+    """A whole response. `first_at` is the time of a stream's first event, or of the body's first piece."""
 
     status: int
     body: bytes
@@ -20,7 +20,7 @@ class Answer:
 
 
 class Connection(asyncio.Protocol):
-    """One connection to a server on this machine. Made by `open`."""
+    """One connection to a server on this machine. Created by `open`."""
 
     def __init__(self, head: bytes) -> None:
         self._head = head
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
     async def ask(self, body: bytes) -> Answer:
         """Sends a request and returns its answer. Raises OSError when the connection ends before that."""
         if self._transport is None or self._transport.is_closing():
-            raise ConnectionResetError("the server closed a connection that it was to keep")
+            raise ConnectionResetError("the server closed a keep-alive connection")
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
         return await self._waiter
@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._first_at = 0.0
 
     def on_body(self, body: bytes) -> None:
-        """httptools: a piece of the body. A comment that keeps a stream alive is no event."""
+        """httptools: a piece of the body. A comment that keeps a stream alive does not count as an event."""
         if not self._first_at and not body.startswith(b":"):
             self._first_at = time.perf_counter()
         self._chunks.append(body)

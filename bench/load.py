@@ -1,7 +1,8 @@
-"""The load: N keep-alive connections that each send one request after the other and check every answer.
+"""Load generator: N keep-alive connections that each send one request after the other and check every answer.
 
-A program of its own (`python -m bench.load`, an `Order` in JSON on stdin, a `Result` in JSON on stdout), so that it
-shares no interpreter with what it measures, and the same for every server. Any wrong answer ends it with exit code 1.
+The load generator is a separate program (`python -m bench.load`, with an `Order` in JSON on stdin and a `Result` in
+JSON on stdout), so that it shares no interpreter with the measured server. It is the same for every server. After a
+wrong answer, it exits with code 1.
 """
 
 import asyncio
@@ -21,8 +22,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to load, and how. `task_ids` are what GetTask asks for, `webhook` is where
-    the tasks of `push` are told of."""
+    """The order for a load. `task_ids` are the tasks for GetTask, `webhook` is the URL for notifications of `push`."""
 
     port: int
     key: str
@@ -37,8 +37,11 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What was measured after the warm-up; times in milliseconds. `work_rate` counts until the last task was done,
-    `requests` counts the warm-up too, which ended at `began_at` (of the clock). `task_ids` are all that `push` sent."""
+    """The result of a load, measured after the warm-up; times in milliseconds.
+
+    `work_rate` counts until the last task was done. `requests` includes the warm-up, which ended at `began_at` (wall
+    clock). `task_ids` are all tasks that `push` sent.
+    """
 
     rate: float
     count: int
@@ -66,7 +69,7 @@ class Load:
         self._pushed: list[str] = []
 
     async def run(self) -> Result:
-        """Loads the server for the ordered time. Raises WrongAnswerError for the first answer that is not right."""
+        """Loads the server for the ordered time. Raises WrongAnswerError at the first wrong answer."""
         order = self._order
         started = time.perf_counter()
         self._began = started + order.warm_up
@@ -105,7 +108,7 @@ class Load:
         connection.close()
 
     async def _drain(self) -> None:
-        """Waits until the last task that each connection submitted is done: what was accepted must be worked off."""
+        """Waits until the last task of each connection is done. Raises WrongAnswerError after DRAIN_SECONDS."""
         connection = await Connection.open(self._order.port, self._order.key)
         give_up = time.perf_counter() + DRAIN_SECONDS
         for task_id in self._last:
@@ -136,7 +139,7 @@ class Load:
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """Returns what so large a share of the sorted seconds is within, in milliseconds."""
+    """Returns the percentile `share` (0 to 1) of the sorted times, converted from seconds to milliseconds."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
 
 

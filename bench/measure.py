@@ -1,4 +1,4 @@
-"""Measures one running server with each load in turn."""
+"""Measurement of one running server with each load in turn."""
 
 import json
 import subprocess
@@ -18,13 +18,13 @@ from volcanic.processes.supervisor.spec import Spec
 
 MEASURES = ("send", "immediate", "get", "stream", "list", "notify", "push")
 Measured = dict[str, float]
-_PATIENCE = 60.0  # seconds until a server that listens gives its first right answer: its worker may still start
+_PATIENCE = 60.0  # seconds until a server gives its first right answer, since its worker may still start
 _GET_TASKS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to measure."""
+    """The options of a measurement."""
 
     seconds: float
     warm_up: float
@@ -42,8 +42,9 @@ def measure(
     prepare: Callable[[], None] = lambda: None,
     without: Container[str] = (),
 ) -> Measured:
-    """Returns what was measured, by name. `prepare` is called after the first answer; what is in `without` is
-    not measured. Raises BenchError for any wrong answer.
+    """Returns the measured values by name. Raises BenchError for any wrong answer.
+
+    `prepare` is called after the first answer. The measures in `without` are skipped.
     """
     first = [_first_answer(port, keys.sender)]
     prepare()
@@ -77,7 +78,7 @@ def _measure_one(server: str, order: Order, pids: Mapping[str, int]) -> Measured
 
 
 def _measure_push(server: str, order: Order, pids: Mapping[str, int]) -> Measured:
-    """Counts notifications where the others count requests; the processors' time is that of one too."""
+    """Measures webhooks: rate and processor time refer to notifications, not to requests."""
     with push.receiver() as port:
         cpu = cpu_seconds(pids)
         result = _load(server, replace(order, webhook=push.url(port)))

@@ -1,4 +1,4 @@
-"""The reference peer under load: the SDK's server, on its in-memory store or on its database store."""
+"""Reference peer under load: the SDK's server with its in-memory store or its database store."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from bench.product import LISTED_TASKS, VAR
 
 _DATABASE = "peer"
 
-# Completed tasks as the peer's echo leaves them, one second apart. The table is the SDK's own.
+# Inserts completed tasks like the tasks of the peer's echo agent, one second apart, into the SDK's own table.
 _FILL = """
     INSERT INTO tasks (id, context_id, kind, owner, last_updated, status, artifacts, history, protocol_version)
     SELECT gen_random_uuid(), gen_random_uuid(), 'task', (SELECT owner FROM tasks LIMIT 1),
@@ -28,7 +28,7 @@ _FILL = """
 
 @contextmanager
 def peer(*, database_url: str | None) -> Iterator[tuple[int, int]]:
-    """The peer on uvicorn, as the product is. Yields its process id and its port."""
+    """Runs the peer on uvicorn, like the product. Yields its process id and its port."""
     env = {name: value for name, value in os.environ.items() if name != "PEER_DATABASE"}
     if database_url:
         parts = urlsplit(database_url)  # postgresql://USER@SOCKETS/DATABASE, the sockets' folder quoted
@@ -39,7 +39,7 @@ def peer(*, database_url: str | None) -> Iterator[tuple[int, int]]:
 
 
 def make_database(database_url: str) -> None:
-    """Makes the peer's own database on the product's Postgres, if it is not there."""
+    """Creates the peer's own database on the product's PostgreSQL, if it is missing."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE]).fetchone()
         if not found:
@@ -47,7 +47,7 @@ def make_database(database_url: str) -> None:
 
 
 def fill_database(database_url: str) -> None:
-    """Fills in the tasks to list. The peer has answered once, so its table is there, and one task in it."""
+    """Inserts the tasks for ListTasks. The peer must have answered once, which created its table and one task."""
     with psycopg.connect(database_url, dbname=_DATABASE, autocommit=True) as connection:
         connection.execute(_FILL, [LISTED_TASKS])
         connection.execute("VACUUM ANALYZE")

@@ -1,7 +1,8 @@
-"""The reference peer: the A2A SDK's own server and request handler around an agent that echoes.
+"""Reference peer: the A2A SDK's own server and request handler around an echo agent.
 
-What somebody would run who took the SDK alone. `uvicorn bench.peer_a2a_sdk:app`; without PEER_DATABASE on the SDK's
-in-memory store, which forgets everything at the end, with `postgresql+asyncpg://…` on its database store.
+This is the server of a user who takes the SDK alone: `uvicorn bench.peer_a2a_sdk:app`. With `postgresql+asyncpg://…` in
+PEER_DATABASE, it uses the SDK's database store. Without PEER_DATABASE, it uses the SDK's in-memory store, which loses
+all tasks at the end.
 """
 
 import os
@@ -21,7 +22,7 @@ class EchoAgent(AgentExecutor):
     """Completes each task with an artifact that holds the message's text."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Tells of the task, of the work, of the answer and of the end, as the SDK's examples do."""
+        """Publishes the task, the working status, the artifact and the final status, like the SDK's examples."""
         submitted = a2a_pb2.TaskStatus(state=a2a_pb2.TASK_STATE_SUBMITTED)
         task = a2a_pb2.Task(
             id=context.task_id, context_id=context.context_id, status=submitted, history=[context.message]

@@ -1,6 +1,6 @@
-"""Starts and ends the programs that are measured, and reads what memory they take.
+"""Measured programs: starts and ends them, and reads their memory and processor time.
 
-Each lives in a session of its own, and the kernel ends it when this process dies in whatever way.
+Each program runs in a session of its own. The kernel ends the program when this process dies.
 """
 
 import os
@@ -19,12 +19,12 @@ _PATIENCE = 60.0  # seconds
 
 
 class BenchError(Exception):
-    """The benchmark cannot go on; the message says why."""
+    """The benchmark cannot go on. The message gives the reason."""
 
 
 @contextmanager
 def program(name: str, *arguments: str, env: Mapping[str, str], log: Path) -> Iterator[int]:
-    """Runs `python ARGUMENTS` for the time of the block, its output in `log`. Yields its process id."""
+    """Runs `python ARGUMENTS` during the block, with its output in `log`. Yields its process id."""
     spec = Spec(name=name, argv=(sys.executable, *arguments), env=env, cwd=PROJECT)
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -45,7 +45,7 @@ def program(name: str, *arguments: str, env: Mapping[str, str], log: Path) -> It
 
 @contextmanager
 def web_server(server: str, application: str, *, env: Mapping[str, str], log: Path) -> Iterator[tuple[int, int]]:
-    """Serves an ASGI application with uvicorn or daphne, one process. Yields its process id and its port."""
+    """Serves an ASGI application with one process of uvicorn or daphne. Yields its process id and its port."""
     port = _free_port()
     arguments = {
         "uvicorn": (
@@ -61,7 +61,7 @@ def web_server(server: str, application: str, *, env: Mapping[str, str], log: Pa
 
 @contextmanager
 def program_on_port(name: str, *arguments: str, log: Path) -> Iterator[tuple[int, int]]:
-    """Runs `python ARGUMENTS PORT` for the time of the block, and waits until it listens. Yields its id and port."""
+    """Runs `python ARGUMENTS PORT` during the block, after it listens. Yields its process id and its port."""
     port = _free_port()
     with program(name, *arguments, str(port), env=os.environ, log=log) as pid:
         _wait_for(port, pid, log)
@@ -92,15 +92,16 @@ def _lives(pid: int) -> bool:
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> float:
-    """Returns the processor time that the named processes, their children and the embedded servers took so far. 0.0
-    where there is no /proc.
+    """Returns the processor time in seconds of the named processes, their children and the embedded servers so far.
+
+    Returns 0.0 on systems without /proc.
     """
     members = {pid for group in _groups(pids).values() for pid in group}
     return sum(_cpu(pid) for pid in members)
 
 
 def _cpu(pid: int) -> float:
-    """Returns the time of a process and of those of its children that have ended."""
+    """Returns the processor time of a process and of its ended children, in seconds."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -109,7 +110,7 @@ def _cpu(pid: int) -> float:
 
 
 def _groups(pids: Mapping[str, int]) -> dict[str, list[int]]:
-    """Returns the processes to look at, by name: those named, and the embedded servers, which are our own children."""
+    """Returns the measured processes by name: the named ones, and the embedded servers, which are our children."""
     if not Path("/proc/self/smaps_rollup").exists():
         return {}
     groups = {name: _tree(pid) for name, pid in pids.items()}

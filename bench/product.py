@@ -1,4 +1,4 @@
-"""The product under load: its database made and filled, its programs started."""
+"""Product under load: creates and fills its database, and starts its programs."""
 
 import os
 import re
@@ -15,10 +15,10 @@ from volcanic.processes import embedded
 
 VAR = PROJECT / "var" / "bench"
 LISTED_TASKS = 100_000
-# The two workers that `manage.py up` starts: their queues, and threads where they are not WORKER_THREADS.
+# The two workers of `manage.py up`: their queues, and their threads (None: WORKER_THREADS).
 _WORKERS = {"worker": ("turns", None), "background": ("watches,push,default", 4)}
 
-# Completed tasks as an echo turn leaves them, each in a session of its own, one second apart.
+# Inserts completed tasks like the tasks of echo turns, each in a session of its own, one second apart.
 _FILL = """
     WITH session AS (
         INSERT INTO volcanic_session (workspace_id, kind, scope, title, created_at, last_active_at)
@@ -45,7 +45,7 @@ _FILL = """
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of two callers at Act with `chat` granted: one that sends, and one that has LISTED_TASKS tasks."""
+    """The API keys of two callers at Act with the skill `chat`: a sender, and a caller with LISTED_TASKS tasks."""
 
     sender: str
     lister: str
@@ -53,7 +53,7 @@ class Keys:
 
 @contextmanager
 def services() -> Iterator[embedded.Urls]:
-    """The embedded servers on a new folder, durable as in production, for the time of the block."""
+    """Runs the embedded servers in a new folder during the block, durable as in production. Yields their URLs."""
     try:
         embedded.remove(VAR)
         shutil.rmtree(VAR, ignore_errors=True)
@@ -66,8 +66,9 @@ def services() -> Iterator[embedded.Urls]:
 
 
 def prepare_environment() -> None:
-    """Sets what the product's settings read, here and in the programs. Nothing of the caller's own installation:
-    the benchmark never touches a database that it did not make.
+    """Sets the environment for the product's settings, in this process and in the programs.
+
+    Settings of the user's own installation are removed, so that the benchmark never touches an existing database.
     """
     for name in ("DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "VOLCANIC_ENV"):
         os.environ.pop(name, None)
@@ -80,7 +81,7 @@ def prepare_environment() -> None:
 
 
 def prepare_database() -> Keys:
-    """Migrates the new database, makes the callers, and fills in the tasks to list."""
+    """Migrates the new database, creates the callers, inserts the tasks for ListTasks, and returns the API keys."""
     import django
 
     django.setup()
@@ -107,7 +108,7 @@ def prepare_database() -> Keys:
 
 
 def check_all_done() -> None:
-    """Raises BenchError when a task is left that is not completed."""
+    """Raises BenchError when a task is not completed."""
     from django.db import connection
 
     give_up = time.monotonic() + 10
@@ -124,9 +125,9 @@ def check_all_done() -> None:
 
 @contextmanager
 def workers(threads: int | None) -> Iterator[dict[str, int]]:
-    """The Celery workers, as `manage.py up` starts them; `threads` instead of WORKER_THREADS where given.
+    """Runs the Celery workers of `manage.py up` during the block. `threads`, if given, replaces WORKER_THREADS.
 
-    Yields the process of each.
+    Yields the process id of each worker by name.
     """
     from django.conf import settings
 
@@ -146,13 +147,13 @@ def workers(threads: int | None) -> Iterator[dict[str, int]]:
 
 @contextmanager
 def web(server: str) -> Iterator[tuple[int, int]]:
-    """The web process on `server`. Yields its process id and its port."""
+    """Runs the web process on `server` during the block. Yields its process id and its port."""
     with web_server(server, "volcanic.asgi:application", env=os.environ, log=VAR / "web.log") as running:
         yield running
 
 
 def complaints() -> list[str]:
-    """Returns what the product's programs logged as errors: there must be nothing."""
+    """Returns the errors that the product's programs logged. The benchmark fails if there are any."""
     found = []
     for name in ("web.log", *(f"{worker}.log" for worker in _WORKERS)):
         path = Path(VAR / name)

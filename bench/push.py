@@ -1,4 +1,4 @@
-"""Webhooks: whether every status change of every task arrived, in order, and how long after it."""
+"""Measurement of webhooks: checks that each task's status changes arrive in order, and measures their delay."""
 
 import json
 import time
@@ -16,16 +16,18 @@ from bench.processes import BenchError, program_on_port
 from bench.product import VAR
 from bench.receiver import HOST
 
-# What an echoed task goes through. It is told of each.
+# States of an echo task. The webhook gets a notification of each.
 _STATES = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED"]
-_PATIENCE = 60.0  # seconds until what is owed has arrived, as long as nothing new comes
+_PATIENCE = 60.0  # seconds without a new notification after which missing ones are given up
 _POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivered:
-    """What was measured after the warm-up; times in milliseconds. `rate` counts until the last one arrived, `count`
-    counts the warm-up too."""
+    """The result for webhooks, measured after the warm-up; times in milliseconds.
+
+    `rate` counts until the last notification arrived. `count` includes the warm-up.
+    """
 
     count: int
     rate: float
@@ -35,19 +37,20 @@ class Delivered:
 
 @contextmanager
 def receiver() -> Iterator[int]:
-    """A receiver of webhooks, for the time of the block. Yields its port."""
+    """Runs a receiver of webhooks during the block. Yields its port."""
     with program_on_port("receiver", "-m", "bench.receiver", log=VAR / "receiver.log") as (_, port):
         yield port
 
 
 def url(port: int) -> str:
-    """Returns where the receiver takes notifications."""
+    """Returns the receiver's URL for notifications."""
     return f"http://{HOST}:{port}/"
 
 
 def wait_and_check(port: int, result: Result) -> Delivered:
-    """Waits for all that the load's tasks owe to the receiver on `port`. Raises BenchError if anything is missing or
-    out of order.
+    """Waits for all notifications of the load's tasks at the receiver on `port`, and returns the measured values.
+
+    Raises BenchError for a missing notification or a wrong order.
     """
     _wait(port, len(result.task_ids) * len(_STATES))
     arrivals = _ask(port, "/arrivals")
@@ -65,7 +68,7 @@ def wait_and_check(port: int, result: Result) -> Delivered:
 
 
 def _wait(port: int, owed: int) -> None:
-    """Returns when so many came, or when nothing has come for a while: what is missing will be told then."""
+    """Waits until `owed` notifications came, or none came for _PATIENCE seconds; `_check` then reports missing ones."""
     count, since = -1, time.monotonic()
     while count < owed and time.monotonic() - since < _PATIENCE:
         if (now := _ask(port, "/")) != count:
@@ -74,7 +77,7 @@ def _wait(port: int, owed: int) -> None:
 
 
 def _check(arrivals: list[Any], task_ids: list[str]) -> None:
-    """One that came twice in a row is no fault: delivery is at least once."""
+    """Raises BenchError for missing or unordered states. Duplicates are allowed, since delivery is at least once."""
     told = defaultdict(list)
     for task_id, state, changed, _ in arrivals:
         told[task_id].append((state, changed))

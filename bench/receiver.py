@@ -1,8 +1,8 @@
-"""The cheapest receiver of webhooks: notes what comes and when, and answers 204 at once.
+"""Minimal receiver of webhooks: notes each notification with its time of arrival, and answers 204 at once.
 
-A program of its own (`python -m bench.receiver PORT`), so that it shares no interpreter with what it measures. POST is
-a notification; GET returns how many came, `GET /arrivals` all that came: the task, its state, its status' timestamp
-and the moment of arrival.
+The receiver is a separate program (`python -m bench.receiver PORT`), so that it shares no interpreter with the measured
+server. POST takes a notification. GET returns the number of notifications. `GET /arrivals` returns all notifications:
+the task, its state, its status' timestamp and the time of arrival.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _arrivals: list[tuple[float, bytes]] = []
 
 
 class Connection(asyncio.Protocol):
-    """One connection of a sender, or of the benchmark, which asks what came."""
+    """One connection of a sender, or of the benchmark, which reads the arrivals."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
 
 
 def _read() -> list[Any]:
-    """Reads the bodies, which was no business of the moment they came at."""
+    """Returns the parsed notifications. Parsing at arrival would delay the answers."""
     found = []
     for at, body in _arrivals:
         task = json.loads(body)["task"]

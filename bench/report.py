@@ -1,4 +1,4 @@
-"""Makes the table and the flat keys of var/bench.json from what was measured."""
+"""Report of the benchmark: the table, and the flat keys of var/bench.json."""
 
 SERVERS = {
     "uvicorn": "product, uvicorn",
@@ -6,7 +6,7 @@ SERVERS = {
     "sdk_database": "SDK, database",
     "sdk_memory": "SDK, memory",
 }
-# A row of the table: its name, its key, and whether more is better.
+# Rows of the table: name, key, and whether a higher value is better.
 _ROWS = (
     ("SendMessage, blocking, per second", "send_per_second", True),
     ("  median, ms", "send_median_ms", False),
@@ -37,7 +37,7 @@ _RATIOS = {
     "stream": "stream_per_second",
     "list": "list_per_second",
 }
-# What the product is to reach, as ratios of one run.
+# Targets of the product, as ratios within one run.
 TARGETS = {
     "send_vs_sdk_database": 3.0,
     "get_vs_sdk_database": 2.0,
@@ -47,8 +47,9 @@ TARGETS = {
 
 
 def flatten(values: dict[str, float]) -> dict[str, float]:
-    """Returns the measured values, rounded, and the ratios of the product on uvicorn to the SDK's server. Ratios of
-    times are turned round, so that more is always better.
+    """Returns the rounded values, and the ratios of the product on uvicorn to the SDK's server.
+
+    Ratios of times are inverted, so that a higher ratio is always better.
     """
     flat = {name: round(value, 2) for name, value in values.items()}
     notify, send = values.get("uvicorn_notify_per_second"), values.get("uvicorn_send_per_second")
@@ -66,7 +67,7 @@ def flatten(values: dict[str, float]) -> dict[str, float]:
 
 
 def table(flat: dict[str, float]) -> str:
-    """Returns the table, ratios on the right, then the targets."""
+    """Returns the table as text, with the ratios on the right and the targets below."""
     shown = [server for server in SERVERS if any(name.startswith(f"{server}_") for name in flat)]
     rows = [["", *(SERVERS[server] for server in shown), "to database", "to memory"]]
     for title, key, more_is_better in _ROWS:

@@ -111,7 +111,7 @@ def sniff(head: bytes, declared: str = "", filename: str = "") -> str:
 
 
 def is_textual(kind: str) -> bool:
-    """Tells whether files of the media type `kind` are text."""
+    """Returns whether files of the media type `kind` are text."""
     main, _, sub = kind.partition("/")
     return main == "text" or sub.endswith(("+json", "+xml")) or (main == "application" and sub in _TEXT_APPLICATIONS)
 

@@ -39,7 +39,7 @@ def test_tools_are_chosen_by_what_they_touch() -> None:
     assert tools.allowed(caller, changes=()) == READING
     assert tools.allowed(caller, reads={tools.MEMORY}, changes={tools.CALLER}) == {"recall", "request_input"}
     assert tools.allowed(caller, changes={tools.OWNER}) == READING | {"notify_owner"}
-    with pytest.raises(ValueError, match="not in the vocabulary: moon"):
+    with pytest.raises(ValueError, match="names unknown resources: moon"):
         tools.register("fly", notify_owner, changes={"moon"})
 
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Command line arguments that several commands share."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,12 +9,12 @@ from volcanic.models import Workspace
 
 
 def add_workspace_argument(parser: ArgumentParser) -> None:
-    """Adds --workspace SLUG, needed only where there is more than one workspace."""
-    parser.add_argument("--workspace", metavar="SLUG", help="default: the only one there is")
+    """Adds --workspace SLUG, which is needed only if there are several workspaces."""
+    parser.add_argument("--workspace", metavar="SLUG", help="default: the only workspace")
 
 
 def workspace_from(options: dict[str, Any]) -> Workspace:
-    """Returns the workspace that --workspace names, or the only one there is. Raises CommandError otherwise."""
+    """Returns the workspace that --workspace names, else the only workspace. Raises CommandError without one."""
     slugs = list(Workspace.objects.order_by("id").values_list("slug", flat=True))
     slug = options["workspace"] or (slugs[0] if len(slugs) == 1 else None)
     if slug is None:

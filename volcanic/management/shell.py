@@ -1,4 +1,4 @@
-"""Commands of people at a shell: what they change is written down as theirs."""
+"""Base of commands run by people at a shell: the audit names the user of the operating system as the actor."""
 
 import os
 import pwd
@@ -13,10 +13,10 @@ from volcanic.acting import acting_as
 
 @contextmanager
 def acting_from_shell() -> Iterator[None]:
-    """Has `shell <user>` act for the time of the block: the system's user, whatever the environment says."""
+    """Sets the actor `shell <user>` within the block. The user comes from the process, not from the environment."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container may run as a user that it has no name for
+    except KeyError:  # a container may run as a user without a name
         user = str(os.getuid())
     with acting_as(f"shell {user}"):
         yield
@@ -26,6 +26,6 @@ class ShellCommand(BaseCommand):
     """A command that acts as the user who runs it."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Runs the command as that user. Returns and raises what Django's does."""
+        """Runs the command with that actor. Returns and raises the same as Django's method."""
         with acting_from_shell():
             return super().execute(*args, **options)

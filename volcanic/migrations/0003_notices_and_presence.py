@@ -108,7 +108,7 @@ class Migration(migrations.Migration):
             model_name='workingnote',
             constraint=models.UniqueConstraint(fields=('workspace', 'namespace', 'key'), name='note_once_in_namespace'),
         ),
-        # What was there before there was anybody to tell it is not told now.
+        # Existing notifications count as told, since they are older than the telling.
         migrations.RunSQL(
             "UPDATE volcanic_notification SET delivered_at = created_at", migrations.RunSQL.noop
         ),

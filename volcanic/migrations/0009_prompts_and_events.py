@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
             model_name='session',
             name='session_busy_in_workspace',
         ),
-        # What was tried before counts as retries.
+        # Tries counted in the old column count as retries.
         migrations.RenameField('notificationdelivery', 'attempts', 'retries'),
         migrations.RemoveField(
             model_name='session',
@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
             model_name='prompt',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_expires_at__isnull', False), ('state', 'running')), models.Q(models.Q(('state', 'running'), _negated=True), ('lease_expires_at__isnull', True)), _connector='OR'), name='prompt_lease_while_running'),
         ),
-        # An open question is found by what asked it: a task's own, by the task.
+        # Open questions are looked up by their asker. The asker of a task's question is the task's origin.
         migrations.RunSQL(
             "UPDATE volcanic_turn SET asker = origin WHERE pending IS NOT NULL AND origin LIKE 'task:%'",
             migrations.RunSQL.noop,

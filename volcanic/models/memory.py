@@ -1,4 +1,4 @@
-"""What the assistant remembers: memories for good, working notes for a while."""
+"""Memories that the assistant keeps for good, and working notes that it keeps for a while."""
 
 from django.db import models
 from django.utils import timezone

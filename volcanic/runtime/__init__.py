@@ -1,4 +1,4 @@
-"""How the assistant thinks: the Runner protocol and what implements it."""
+"""Runtime of agent turns: the Runner protocol and its implementations."""
 
 from volcanic.runtime.base import Inbound, Outcome, PastTurn, Runner, Sink, Turn, TurnFailedError, TurnState
 

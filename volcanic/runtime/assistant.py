@@ -1,7 +1,7 @@
-"""The default runner: pydantic-ai with the model that the setting MODEL names.
+"""Default runner: pydantic-ai with the model that the setting MODEL names.
 
-Importing this module imports pydantic-ai, which takes seconds, so nothing imports it at start: workers load it by the
-dotted path in the setting RUNNER.
+This module imports pydantic-ai, which takes seconds. Therefore nothing imports this module at start: workers load it
+through the dotted path in the setting RUNNER.
 """
 
 import asyncio
@@ -53,17 +53,17 @@ logger = logging.getLogger(__name__)
 
 CUT = "The answer was cut at the model's length limit."
 MAX_REASON = 500
-# Model requests in one turn: a model that calls tools in circles ends here.
+# Limit of model requests in one turn, which stops a model that calls tools without end.
 MAX_REQUESTS = 50
 TOOL_RETRIES = 2
-# For one structured output: the first try, and another if that does not fit.
+# Limit of model requests for one structured output, retries of an invalid output included.
 WRITE_REQUESTS = 3
 
 T = TypeVar("T")
 
 
 class AssistantRunner:
-    """Runs turns with pydantic-ai. As an async context manager it closes its connections to the provider at the end."""
+    """Runs turns with pydantic-ai. Used as an async context manager, it closes its connections to the provider."""
 
     def __init__(self, model: str | None = None) -> None:
         self._model = _make_model(model or settings.MODEL)
@@ -86,7 +86,7 @@ class AssistantRunner:
         await self._agent.__aexit__(kind, error, trace)
 
     async def run(self, turn: Turn, sink: Sink) -> Outcome:
-        """Runs `turn` on the model and returns how it ended."""
+        """Runs `turn` on the model and returns its outcome. Raises TurnFailedError for errors of the model."""
         instructions = await asyncio.to_thread(system_prompt, turn.workspace, turn.instructions)
         history = build_history(turn)
         prompt = clean_text(turn.prompt)
@@ -168,7 +168,7 @@ async def _completed(answer: "_Answer", text: str, messages: Sequence[ModelMessa
 
 
 def _without_calls(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Returns `messages` up to the last response, of which only the text is kept: its calls were cut, not made."""
+    """Returns `messages` up to the last response, with only the text of that response: its tool calls were cut off."""
     kept = list(messages)
     while kept:
         if isinstance(last := kept.pop(), ModelResponse):
@@ -183,7 +183,7 @@ def _last_text(messages: Sequence[ModelMessage]) -> str:
 
 
 def _explain(error: AgentRunError) -> str:
-    """Returns what the other side may know about a provider's error: never its headers or addresses."""
+    """Returns an error text for the other side, without the provider's headers or addresses."""
     if isinstance(error, ModelHTTPError):
         reason = _reason(error.body)
         text = f"The model provider answered with an error ({error.status_code})" + (f": {reason}" if reason else ".")
@@ -195,26 +195,26 @@ def _explain(error: AgentRunError) -> str:
         text = "The turn was ended: it needed too many model requests."
     else:
         text = "The model gave no answer that could be used."
-    # Redacted before it is cut, so that no half of a key is left.
+    # Redacted before the cut, so that no part of a key remains.
     return cut(clean_text(redact(text)), MAX_REASON)
 
 
 def _reason(body: object) -> str:
-    """Returns the message in a provider's error body, wherever the provider put it."""
+    """Returns the message in a provider's error body, which providers nest differently; "" if there is no message."""
     if isinstance(body, dict):
         return _reason(body.get("message") or body.get("error"))
     return body.strip() if isinstance(body, str) and not body.lstrip().startswith("<") else ""
 
 
 class _Answer:
-    """Passes text on to the sink as it comes, and sees to it that the sink ends up with the last response's text."""
+    """Passes streamed text to the sink, and makes sure that the sink ends with the last response's text."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._shown = ""
 
     async def follow(self, _ctx: RunContext[Deps], events: AsyncIterable[AgentStreamEvent]) -> None:
-        """Takes the events of one response, or of the tool calls after it, which hold no text."""
+        """Handles the events of one response, or of the tool calls after it, which contain no text."""
         restart = bool(self._shown)
         async for event in events:
             if text := clean_text(_text_of(event)):
@@ -223,7 +223,7 @@ class _Answer:
                 restart = False
 
     async def settle(self, text: str) -> None:
-        """Replaces what was shown where the final answer is another text."""
+        """Replaces the shown text if the final answer differs."""
         if text != self._shown:
             self._shown = text
             await self._sink.text(text, restart=True)

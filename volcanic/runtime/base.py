@@ -1,4 +1,4 @@
-"""The contract between a turn and whatever runs it. Nothing here knows a model, a protocol or a database."""
+"""Contract between turns and runners: data classes and protocols. Nothing here knows a model, A2A or a database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 
 class TurnState(StrEnum):
-    """How a turn can end."""
+    """The states in which a turn can end."""
 
     COMPLETED = "completed"
     INPUT_REQUIRED = "input_required"
@@ -19,7 +19,7 @@ class TurnState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PastTurn:
-    """A finished turn of the session: `messages` and `pending` as its runner's Outcome gave them, through JSON."""
+    """A finished turn of the session. `messages` and `pending` come from its Outcome, stored as JSON."""
 
     origin: str
     messages: list[Any]
@@ -28,11 +28,11 @@ class PastTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Inbound:
-    """Says that a turn was started by an external agent, and by which.
+    """The external agent that started a turn.
 
-    `scope` tells callers apart for good (a name can be given away and made anew): it begins the scope of its sessions.
-    `notifier` tells whether the owner wants to be notified out of such turns. `notes` names the turn's working memory,
-    "" for none: a triage turn reads the request and leaves notes on it there.
+    `scope` identifies the caller permanently, while a name can be reused for another caller; the scopes of the caller's
+    sessions begin with `scope`. `notifier` tells whether the turn may leave notifications for the owner. `notes` names
+    the turn's working memory, where a triage turn leaves notes on the request; "" means no working memory.
     """
 
     caller: str
@@ -42,18 +42,18 @@ class Inbound:
 
     @property
     def inbox(self) -> str:
-        """The folder in the workspace where the caller's files are; no other caller's turns see it."""
+        """Folder of the caller's files in the workspace. Turns of other callers can't see this folder."""
         return f"inbox/{self.caller}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One run of the agent loop, started by one prompt.
+    """One pass of the agent loop, started by one prompt.
 
-    `prompt` is the text for the model, already framed as coming from an external agent; `text` is what the other side
-    wrote, bare. `answers` is the past turn whose open question this turn's text answers, if any; it is the last
-    element of `history` then. `tools` names the tools this turn may use: policy chose them, never the text. `inbound`
-    is None for the owner's own turns.
+    `prompt` is the text for the model, already framed as coming from an external agent. `text` is the other side's
+    text without a frame. `answers` is the past turn whose open question this turn's text answers, or None; that past
+    turn is then the last element of `history`. `tools` names the tools that the turn may use; policy chooses them and
+    never the text. `inbound` is None for the owner's own turns.
     """
 
     session_id: int
@@ -65,46 +65,46 @@ class Turn:
     deadline: datetime
     history: Sequence[PastTurn] = ()
     answers: PastTurn | None = None
-    # The message that started the turn, in its wire form.
+    # The message that started the turn, in A2A's JSON form.
     message: dict[str, Any] = field(default_factory=dict)
     workspace_id: int | None = None
     inbound: Inbound | None = None
-    # What the owner wants of this kind of turn: a skill's instructions. Goes before the workspace's own files.
+    # Instructions of the owner for this kind of turn, such as a skill's. They precede the workspace's own files.
     instructions: str = ""
 
 
 class Sink(Protocol):
-    """Takes what a turn produces while it runs."""
+    """Receives the output of a turn while the turn runs."""
 
     async def text(self, delta: str, *, restart: bool = False) -> None:
-        """Takes a piece of the answer. `restart` drops what came before: a new answer begins (after tool calls)."""
+        """Receives a piece of the answer. `restart` drops all earlier text: a new answer begins (after tool calls)."""
 
     async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Takes note of a tool call that is about to run."""
+        """Receives a tool call that is about to run."""
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
-        """Takes a whole artifact in the wire's 1.0 form (`artifactId`, `parts`, …)."""
+        """Receives a whole artifact in the JSON form of A2A 1.0 (`artifactId`, `parts`, …)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a turn ended.
+    """The outcome of a turn.
 
-    `text` is the answer (completed), the question (input required), or what to tell the other side (failed, rejected):
-    it is shown to them as it is, after redaction. `messages` are the turn's new messages, JSON; `pending` says which
-    open question the next turn of the same origin answers.
+    `text` is the answer (completed), the question (input required), or the reason (failed, rejected). The other side
+    gets `text` after redaction. `messages` are the turn's new messages as JSON values. `pending` describes the open
+    question that the next turn of the same origin answers.
     """
 
     state: TurnState
     text: str = ""
     messages: list[Any] = field(default_factory=list)
     pending: Any = None
-    # A status message to go with a completed turn, beside the answer.
+    # A status message for a completed turn, in addition to the answer.
     message: str = ""
 
 
 class TurnFailedError(Exception):
-    """The turn failed in a way the other side may be told: its text, redacted, becomes the task's status message."""
+    """The turn failed. The error's text, redacted, becomes the task's status message for the other side."""
 
 
 T = TypeVar("T")
@@ -112,22 +112,22 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Writer(Protocol):
-    """What a runner with a model can do besides running turns."""
+    """A runner with a model, which can produce structured output besides running turns."""
 
     async def write(self, *, instructions: str, prompt: str, output: type[T]) -> T:
-        """Returns what the model makes of `prompt` in the form of `output`, a pydantic model or a dataclass.
+        """Returns the model's answer to `prompt` as an instance of `output`, a pydantic model or a dataclass.
 
-        Without tools and outside any session. Raises TurnFailedError when the model fails, or its output does not fit.
+        The model gets no tools and no session. Raises TurnFailedError if the model fails or its output does not fit.
         """
 
 
 class Runner(Protocol):
-    """Runs turns. Made once for each worker process; `run` is called on that process's one event loop."""
+    """Runs turns. Each worker process creates one runner; `run` is called on that process's one event loop."""
 
     async def run(self, turn: Turn, sink: Sink) -> Outcome:
-        """Runs `turn` to its end and returns how it ended.
+        """Runs `turn` to its end and returns its outcome.
 
-        It is cancelled (asyncio.CancelledError) when the task is canceled or the deadline passes, and must then end
-        its tool calls and model requests. Raises TurnFailedError for what the other side may know; anything else is
-        told to them only as an unexpected failure.
+        The coroutine is canceled (asyncio.CancelledError) when the task is canceled or the deadline passes, and must
+        then end its tool calls and model requests. Raises TurnFailedError with a text for the other side. The other
+        side sees any other error only as an unexpected failure.
         """

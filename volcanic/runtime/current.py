@@ -1,4 +1,4 @@
-"""The runner of this process, as RUNNER names it."""
+"""Runner of this process, an instance of the class that the setting RUNNER names."""
 
 from functools import cache
 
@@ -16,8 +16,7 @@ def runner() -> Runner:
 
 
 def writer() -> Writer | None:
-    """Returns what writes structured output here, None where there is no model to do it: with `faux`, or with a runner
-    that has none."""
+    """Returns the writer of structured output; None with the model `faux`, or with a runner without a model."""
     if settings.MODEL == "faux":
         return None
     made = runner()

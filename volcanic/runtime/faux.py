@@ -1,21 +1,21 @@
-"""The scripted model `faux`: it needs no key and no network, and does what the other side's text tells it to.
+"""Scripted model `faux`, which needs no key and no network: the prompt's text is a script for its answer.
 
-The text of the prompt is a script. Its lines are carried out in order, in one turn:
+The lines of the script are executed in order, in one turn:
 
-    ask: QUESTION      calls `request_input` with QUESTION. When the answer comes, the rest of the script is carried
-                       out; if nothing is left of it, the answer is `You said: ANSWER`.
-    sleep: SECONDS     waits that long (a decimal number).
+    ask: QUESTION      calls `request_input` with QUESTION. After the answer, the rest of the script is executed. If the
+                       question is the last line, the model says `You said: ANSWER`.
+    sleep: SECONDS     waits for this many seconds (a decimal number).
     stream: N          sends N chunks, 20 ms apart: `chunk 1`, ` chunk 2`, … ` chunk N`.
-    fail: TEXT         ends the turn with a model provider's error that says TEXT.
-    long               sends some text and ends it at the length limit; the rest of the script is not carried out.
-    tool: NAME JSON    calls the tool NAME with the arguments in the JSON object (`{}` when left out). Its result is
-                       the first line of what follows.
-    anything else      is plain text and is sent back as it is, empty lines too.
+    fail: TEXT         ends the turn with a model provider's error with TEXT.
+    long               sends some text and ends it at the length limit. The rest of the script is skipped.
+    tool: NAME JSON    calls the tool NAME with the arguments in the JSON object (`{}` when left out). The tool's result
+                       is the first line of the text that follows.
+    anything else      is plain text and is sent back unchanged, empty lines too.
 
-What is sent is joined by line breaks, so that a text without commands is answered with exactly that text. A command
-that does not parse (`sleep: soon`) is plain text. As with any model, what was sent before a tool call or a question is
-only a preamble: the answer is what comes after the last one. A script that sends nothing at all is answered with
-`Done.`, an empty one with `(empty message)`. An answer to a question is not itself a script.
+Sent lines are joined by line breaks, so that the answer to a text without commands is exactly that text. A command that
+does not parse (`sleep: soon`) is plain text. As with any model, text before a tool call or a question is only a
+preamble: the answer is the text after the last call. The answer to a script that sends nothing is `Done.`, the answer
+to an empty script `(empty message)`. An answer to a question is not executed as a script.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ Item = str | dict[int, DeltaToolCall]
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a script. `verb` is `say` for plain text; `arguments` are a tool call's."""
+    """One line of a script. `verb` is `say` for plain text; `arguments` are the arguments of a tool call."""
 
     verb: str
     text: str = ""
@@ -56,7 +56,7 @@ class Step:
 
 
 class FauxModel(FunctionModel):
-    """The scripted model; the module's docstring is its manual."""
+    """The scripted model. The module's docstring describes the scripts."""
 
     def __init__(self) -> None:
         super().__init__(stream_function=_respond, model_name="faux")
@@ -69,10 +69,10 @@ class FauxModel(FunctionModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Streams the response that is due, as FunctionModel does, and says so when `long` cuts it."""
+        """Streams the next response as FunctionModel does, with the finish reason "length" if `long` cuts it."""
         stream = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         async with stream as response:
-            # FunctionModel has no way to give a reason for the end.
+            # FunctionModel offers no way to set the finish reason.
             if any(step.verb == "long" for step in _due(messages)[1]):
                 response.finish_reason = "length"
             yield response
@@ -107,8 +107,10 @@ def _parse_tool(rest: str) -> Step | None:
 
 
 def _due(messages: Sequence[ModelMessage]) -> tuple[list[str], list[Step], bool]:
-    """Returns what the last call brought, as opening lines, the steps up to and including the next call, and whether
-    the script is empty."""
+    """Returns the opening lines, the steps up to and including the next call, and whether the script is empty.
+
+    The opening lines hold the result of the last call.
+    """
     prompt, results = _script(messages)
     steps = parse(prompt)
     calls = [index for index, step in enumerate(steps) if step.verb in ("ask", "tool")]
@@ -127,7 +129,7 @@ def _due(messages: Sequence[ModelMessage]) -> tuple[list[str], list[Step], bool]
 
 
 def _script(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:
-    """Returns the last user text, without its frame, and the results of the calls made since."""
+    """Returns the last user text without its frame, and the results of later tool calls."""
     prompt = ""
     results: list[ToolReturnPart] = []
     for message in messages:

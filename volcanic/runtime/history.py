@@ -1,4 +1,4 @@
-"""A session's past turns as messages for the model, and a turn's messages as they are stored."""
+"""Conversion between stored turns and pydantic-ai's messages."""
 
 import json
 import logging
@@ -32,9 +32,9 @@ NOT_RUN = "The call was not carried out."
 def build_history(turn: Turn) -> list[ModelMessage]:
     """Returns the session's past messages for the model.
 
-    Providers refuse a tool call whose result does not follow at once. So a turn that answers a question is joined to
-    the turn that asked, whatever happened between them, and a question that was never answered gets a result that
-    says so. The one that this turn answers is left open.
+    Providers refuse a tool call whose result does not follow at once. Therefore a turn that asked a question is moved
+    directly in front of the turn that answers the question. A question without an answer gets the result NOT_ANSWERED,
+    another call without a result gets NOT_RUN. The question that `turn` answers stays open.
     """
     chunks: list[list[ModelMessage]] = []
     for past in turn.history:
@@ -42,7 +42,7 @@ def build_history(turn: Turn) -> list[ModelMessage]:
         asked = _asking(chunks, messages)
         if asked is not None:
             chunks.append(chunks.pop(asked) + messages)
-        elif not _answered(messages):  # an answer whose question is too long ago to be here is left out with it
+        elif not _answered(messages):  # an answer is left out if its question is older than the history
             chunks.append(messages)
     history: list[ModelMessage] = []
     for index, messages in enumerate(chunks):
@@ -54,7 +54,7 @@ def build_history(turn: Turn) -> list[ModelMessage]:
 
 
 def _asking(chunks: Sequence[Sequence[ModelMessage]], messages: Sequence[ModelMessage]) -> int | None:
-    """Returns which of `chunks` ends in the question whose answer `messages` begin with, if they do."""
+    """Returns the index of the chunk with the question that `messages` begin to answer; None without such a chunk."""
     answered = _answered(messages)
     for index in reversed(range(len(chunks))):
         if any(call.tool_call_id in answered for call in unanswered_calls(chunks[index])):
@@ -63,7 +63,7 @@ def _asking(chunks: Sequence[Sequence[ModelMessage]], messages: Sequence[ModelMe
 
 
 def _answered(messages: Sequence[ModelMessage]) -> set[str]:
-    """Returns the ids of the calls of an earlier turn that a turn's `messages` begin with the results of."""
+    """Returns the ids of an earlier turn's calls whose results are at the beginning of a turn's `messages`."""
     first = messages[0] if messages else None
     return _results(first) if isinstance(first, ModelRequest) else set()
 
@@ -77,7 +77,7 @@ def _load(past: PastTurn, inbound: Inbound | None) -> list[ModelMessage]:
             else:
                 messages += ModelMessagesTypeAdapter.validate_json(json.dumps([message]))
     except (ValidationError, TypeError, KeyError):
-        # Better a conversation with a gap than one that can never go on.
+        # A gap in the conversation is better than an error in each later turn of the session.
         logger.exception("a stored turn can not be read and is left out of the history")
         return []
     return messages
@@ -86,14 +86,16 @@ def _load(past: PastTurn, inbound: Inbound | None) -> list[ModelMessage]:
 def _from_neutral(message: dict[str, str], inbound: Inbound | None) -> ModelMessage:
     if message["role"] == "assistant":
         return ModelResponse(parts=[TextPart(message["text"])])
-    # Nobody framed it where no model was to read it: in a caller's session it is that agent's words.
+    # A runner without a model stores text without a frame. In a caller's session, the caller wrote that text.
     text = message["text"] if inbound is None else frame_inbound(caller=inbound.caller, text=message["text"])
     return ModelRequest(parts=[UserPromptPart(text)])
 
 
 def unanswered_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
-    """Returns the tool calls of the last response that have no result. Ids are not unique with every provider, so
-    only what comes after that response counts."""
+    """Returns the tool calls of the last response that have no result.
+
+    Only results after that response count, since some providers reuse ids of calls.
+    """
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ModelResponse):
@@ -112,8 +114,8 @@ def _no_result(call: ToolCallPart) -> ToolReturnPart:
 
 
 def dump(messages: Sequence[ModelMessage]) -> list[Any]:
-    """Returns a turn's messages as they are stored."""
-    # The instructions are made anew for each turn, and are the owner's files: no part of the transcript.
+    """Returns a turn's messages as JSON values for the database, without the instructions."""
+    # The instructions hold the owner's files and are built anew for each turn, so they are not in the transcript.
     bare = [
         replace(message, instructions=None) if isinstance(message, ModelRequest) else message for message in messages
     ]

@@ -1,4 +1,4 @@
-"""What the model is told: the workspace's own files, and the frame around what an external agent wrote."""
+"""Prompts for the model: instructions from the workspace's files, and the frame around an external agent's message."""
 
 import codecs
 import logging
@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 64 * 1024
 MAX_LINE = 300
 MAX_LINES = 20
 
-# Of each group, the first file that can be read.
+# The first readable file of each group is used.
 _FILES = (("AGENTS.md", "CLAUDE.md"), ("PERSONA.md",), ("MEMORY.md",))
 
 _TAG = "external-message"
@@ -51,8 +51,10 @@ is the one way to reach them from here."""
 
 
 def system_prompt(workspace: Path, instructions: str = "") -> str:
-    """Returns what the workspace's AGENTS.md (else CLAUDE.md), PERSONA.md and MEMORY.md say, each under its name, and
-    before them what the owner wants of this kind of turn."""
+    """Returns the system prompt: `instructions`, then AGENTS.md (else CLAUDE.md), PERSONA.md and MEMORY.md.
+
+    The files come from the workspace, each under a heading with its name. Missing and empty files are left out.
+    """
     sections: list[str] = [f"# What to do\n\n{instructions.strip()}"] if instructions.strip() else []
     for names in _FILES:
         for name in names:
@@ -65,7 +67,7 @@ def system_prompt(workspace: Path, instructions: str = "") -> str:
 
 
 def persona_line(workspace: Path) -> str:
-    """Returns the first non-empty line of the workspace's PERSONA.md without heading marks; "" where there is none."""
+    """Returns the first non-empty line of the workspace's PERSONA.md without heading marks; "" without such a line."""
     for line in (_read(workspace, "PERSONA.md") or "").splitlines():
         if stripped := line.strip().lstrip("#").strip():
             return stripped
@@ -74,7 +76,7 @@ def persona_line(workspace: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """What the owner said about a request: that it be done, how, and what they asked the agent before."""
+    """The owner's approval of a request: their instruction, and the questions that they asked the agent before."""
 
     instruction: str = ""
     questions: Sequence[str] = ()
@@ -93,11 +95,11 @@ def frame_inbound(
 ) -> str:
     """Returns the prompt for a message that the external agent `caller` sent.
 
-    `accepted_output_modes` are the media types the caller takes, `references` a line for each earlier task that the
-    message refers to, `files` a line for each file that came along, `skill` the name of the skill it asks for.
-    `notify_owner` says that the turn has the tool of that name, `approval` what the owner said. All of the rest may be
-    the caller's own words, so the id on the marker lines is random: nothing the caller writes can close the frame,
-    start another one, or pass for the owner's. `unframe` gives `text` back.
+    `accepted_output_modes` are the media types that the caller accepts, `references` has a line for each earlier task
+    that the message refers to, `files` a line for each attached file, `skill` is the name of the requested skill.
+    `notify_owner` says that the turn has the tool of that name. `approval` is the owner's approval. The caller may have
+    written all other arguments. The id on the marker lines is therefore random, so that the caller can't close the
+    frame, open another frame, or imitate the owner. `unframe` returns `text` again.
     """
     mark = secrets.token_hex(8)
     blocks = [_HEADER.format(caller=_quoted(caller), mark=mark)]
@@ -114,7 +116,7 @@ def frame_inbound(
 
 
 def frame_triage(*, caller: str, text: str, references: Iterable[str] = (), files: Iterable[str] = ()) -> str:
-    """Returns the prompt for the turn that reads a message for the owner and does nothing that it asks."""
+    """Returns the prompt for a triage turn, which reads a message for the owner without doing what it asks."""
     mark = secrets.token_hex(8)
     blocks = [_TRIAGE.format(caller=_quoted(caller), mark=mark), *_listing_blocks((), references, files, mark)]
     return "\n\n".join([*blocks, _framed(text, mark)])
@@ -170,7 +172,7 @@ def _quoted(name: str) -> str:
 
 
 def unframe(prompt: str) -> str:
-    """Returns the text that `frame_inbound` wrapped; a prompt without a frame comes back as it is."""
+    """Returns the text that `frame_inbound` wrapped; a prompt without a frame unchanged."""
     if (opening := _OPENING.search(prompt)) is None:
         return prompt
     end = prompt.rfind(f"\n</{_TAG} id={opening.group(1)}>", opening.end())
@@ -178,10 +180,10 @@ def unframe(prompt: str) -> str:
 
 
 def _read(workspace: Path, name: str) -> str | None:
-    """Returns the text of the workspace's file `name`, cut at the size cap; None where there is none to read."""
+    """Returns the text of the workspace's file `name`, cut at MAX_FILE_BYTES; None if it is missing or unreadable."""
     try:
         data = _read_bytes(workspace, name)
-        # A character that the cap cut in two is left out; any other broken one is no text file.
+        # A character that the size limit cuts in two is left out. Other invalid characters raise UnicodeDecodeError.
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         text = decode(data[:MAX_FILE_BYTES], final=len(data) <= MAX_FILE_BYTES)
     except FileNotFoundError:
@@ -205,7 +207,7 @@ def _read_bytes(workspace: Path, name: str) -> bytes:
     path = (root / name).resolve(strict=True)
     if not path.is_relative_to(root):
         raise ValueError("it leads outside the workspace")
-    # NOFOLLOW: not swapped for a link since it was resolved. NONBLOCK: opening a named pipe must not wait for a writer.
+    # NOFOLLOW fails if a link replaced the file since it was resolved. NONBLOCK does not wait for a pipe's writer.
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,4 +1,4 @@
-"""A sink for turns that nobody reads along with: they only look."""
+"""Sink for turns whose stream nobody reads, such as triage turns."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from volcanic.runtime.tools import ToolError
 
 
 class SilentSink:
-    """Keeps nothing: what the turn came to is in its outcome."""
+    """Drops all output, since the result of such a turn is in its outcome."""
 
     async def text(self, delta: str, *, restart: bool = False) -> None:
-        """Lets text pass."""
+        """Drops the text."""
 
     async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Lets a tool call pass."""
+        """Ignores the tool call."""
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
-        """Refuses an artifact: no tool of such a turn makes one."""
+        """Raises ToolError, since such a turn can't send artifacts."""
         raise ToolError("Nothing can be sent out of this turn.")

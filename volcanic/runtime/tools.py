@@ -1,15 +1,15 @@
-"""The tools an agent turn can be given. Packages register theirs when they start; policy chooses those of each turn.
+"""Registry of the tools for agent turns. Packages register tools at start; policy chooses the tools of each turn.
 
-What a tool reads and what it changes are sets of these words, so that policy can choose by what is touched:
+Each tool declares the resources that it reads and changes, as sets of these words, so that policy can choose by them:
 
-    workspace   the workspace's files, as far as the turn may see them (MEMORY.md is one of them)
-    memory      what was remembered: MEMORY.md and the rows of the memory table
-    skills      what callers can be granted
-    caller      what the other side of the conversation is shown
-    owner       what the owner is shown outside of the conversation
-    processes   programs are run
-    network     other hosts are reached
-    working     the notes that are kept for a while, of the turn's own request
+    workspace   files of the workspace that the turn may see, including MEMORY.md
+    memory      MEMORY.md and the rows of the memory table
+    skills      skills that callers can be granted
+    caller      output to the other side of the conversation
+    owner       output to the owner outside of the conversation
+    processes   running programs
+    network     connections to other hosts
+    working     temporary notes on the turn's own request
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -21,8 +21,8 @@ from typing import Any
 
 from volcanic.runtime.base import Inbound, Sink
 
-# Asks the other side a question and ends the turn; their answer resumes it. Every runner that has tools provides it
-# itself, so it is not registered here.
+# This tool asks the other side a question and ends the turn; the answer resumes the conversation. Every runner with
+# tools provides this tool itself, so it is not registered here.
 REQUEST_INPUT = "request_input"
 
 WORKSPACE, MEMORY, CALLER, OWNER = "workspace", "memory", "caller", "owner"
@@ -32,7 +32,7 @@ EVERYTHING = frozenset({WORKSPACE, MEMORY, CALLER, OWNER, PROCESSES, NETWORK, WO
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """On whose behalf a tool runs, and what of the turn it may use."""
+    """The context of a tool call: the conversation, the caller, and the parts of the turn that a tool may use."""
 
     session_id: int
     origin: str
@@ -42,18 +42,18 @@ class ToolContext:
     inbound: Inbound | None = None
     sink: Sink | None = None
     deadline: datetime | None = None
-    # What tools remember from one call to the next, for the time of the turn.
+    # State that tools keep from one call to the next, until the turn ends.
     state: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 # Called as `function(context, **arguments)`; returns text or anything JSON can hold.
 ToolFunction = Callable[..., Awaitable[Any]]
-# Whether there is such a tool in a turn of this kind, whatever policy says.
+# Tells whether a turn of this kind can have the tool at all. Policy can only restrict the tools further.
 Offered = Callable[[Inbound | None], bool]
 
 
 class ToolError(Exception):
-    """A tool could not do what it was asked: the model is told this text and goes on."""
+    """A tool failed. The model gets the error's text as the result and goes on."""
 
 
 def always(_inbound: Inbound | None) -> bool:
@@ -63,7 +63,7 @@ def always(_inbound: Inbound | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A registered tool. `reads` and `changes` name what it touches, for policy and for the owner to see."""
+    """A registered tool. `reads` and `changes` name the resources it uses, for policy and for the owner's screens."""
 
     name: str
     function: ToolFunction
@@ -71,7 +71,7 @@ class Tool:
     reads: frozenset[str]
     changes: frozenset[str]
     offered: Offered = always
-    # It runs only after the owner has said yes to this very call.
+    # If true, each call of the tool needs the owner's confirmation.
     confirm: bool = False
 
 
@@ -88,13 +88,15 @@ def register(
     offered: Offered = always,
     confirm: bool = False,
 ) -> Tool:
-    """Makes `function` known as the tool `name`.
+    """Registers `function` as the tool `name`.
 
-    It is an async function whose first parameter is the ToolContext; the other parameters, their types and defaults
-    are what the model may fill in. `description`, else the function's docstring up to its
-    `Args:` (which tell about the parameters), tells the model what it is for. `offered` is asked for each turn.
-    `confirm`: the turn ends with a question to the owner, and the tool runs when they say yes; so only the owner's own
-    turns have it.
+    `function` must be an async function with the ToolContext as its first parameter. The model fills in the other
+    parameters, by their types and defaults. `description` tells the model the purpose of the tool; the default is the
+    function's docstring up to `Args:`, which describe the parameters. `offered` is called for each turn. With
+    `confirm`, a call ends the turn with a question to the owner, and the tool runs after the owner's yes; only the
+    owner's own turns have such a tool.
+
+    Raises ValueError for REQUEST_INPUT, for an unknown resource and for a name that another tool has.
     """
     if name == REQUEST_INPUT:
         raise ValueError(f"{REQUEST_INPUT} is provided by the runner")
@@ -108,19 +110,19 @@ def register(
         confirm=confirm,
     )
     if unknown := sorted((tool.reads | tool.changes) - EVERYTHING):
-        raise ValueError(f"{name} touches what is not in the vocabulary: {', '.join(unknown)}")
+        raise ValueError(f"{name} names unknown resources: {', '.join(unknown)}")
     if _tools.setdefault(name, tool) != tool:
         raise ValueError(f"another tool is already registered as {name}")
     return tool
 
 
 def unregister(name: str) -> None:
-    """Forgets the tool `name`, if there is one."""
+    """Removes the tool `name` from the registry, if registered."""
     _tools.pop(name, None)
 
 
 def get(names: Iterable[str]) -> list[Tool]:
-    """Returns the registered tools among `names`, by name. `request_input` is passed over; an unknown name raises."""
+    """Returns the tools with these names, sorted. Skips `request_input`; raises LookupError for unknown names."""
     wanted = sorted(set(names) - {REQUEST_INPUT})
     if unknown := [name for name in wanted if name not in _tools]:
         raise LookupError(f"no such tool: {', '.join(unknown)}")
@@ -128,23 +130,23 @@ def get(names: Iterable[str]) -> list[Tool]:
 
 
 def touched(name: str) -> frozenset[str]:
-    """Returns what the tool `name` changes; nothing for one that is not registered."""
+    """Returns the resources that the tool `name` changes; an empty set for an unknown tool."""
     tool = _tools.get(name)
     return tool.changes if tool else frozenset()
 
 
 def known() -> frozenset[str]:
-    """Returns the names of all tools there are, `request_input` included."""
+    """Returns the names of all tools, `request_input` included."""
     return frozenset(_tools) | {REQUEST_INPUT}
 
 
 def allowed(
     inbound: Inbound | None, *, reads: Iterable[str] = EVERYTHING, changes: Iterable[str] = EVERYTHING
 ) -> frozenset[str]:
-    """Returns the names of the tools for a turn that may read and change this much and no more.
+    """Returns the names of the tools for a turn that may read and change only these resources.
 
-    The owner's own turns (`inbound` is None) and callers' turns are offered different tools. May run a program once
-    for the process, so not to be called on an event loop.
+    The owner's own turns (`inbound` is None) and callers' turns are offered different tools. The first call in a
+    process may test the sandbox by running a program, which blocks: do not call this function on an event loop.
     """
     readable, changeable = frozenset(reads), frozenset(changes)
     names = {

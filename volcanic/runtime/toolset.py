@@ -1,4 +1,4 @@
-"""The tools of a turn, as pydantic-ai takes them."""
+"""Adapter that turns registered tools into pydantic-ai's tools."""
 
 import functools
 import inspect
@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Deps:
-    """What a tool call is given."""
+    """Dependencies of a tool call."""
 
     context: tools.ToolContext
     sink: Sink
 
 
 def toolset(names: frozenset[str]) -> FunctionToolset[Deps]:
-    """Returns the tools of these names; `request_input` is one that ends the turn."""
+    """Returns pydantic-ai's toolset of the tools with these names. `request_input` is a tool that ends the turn."""
     given = [_make_tool(tool) for tool in tools.get(names)]
     if tools.REQUEST_INPUT in names:
         given.append(pydantic_ai.Tool(_request_input, name=tools.REQUEST_INPUT))
@@ -51,7 +51,7 @@ async def _request_input(question: Annotated[str, Field(min_length=1)]) -> str:
 
 @functools.cache
 def _make_tool(tool: tools.Tool) -> pydantic_ai.Tool[Deps]:
-    """Returns `tool` for pydantic-ai, which reads the parameters off a signature that starts with its RunContext."""
+    """Returns `tool` as pydantic-ai's tool, which takes its parameters from a signature that starts with RunContext."""
 
     async def call(run: RunContext[Deps], **arguments: Any) -> Any:
         await run.deps.sink.tool_call(tool.name, to_jsonable_python(arguments))

@@ -1,11 +1,11 @@
-"""What the assistant can do in a turn: its own tools. They are registered when Django starts.
+"""Tools of the assistant: files, memory, commands, messages. They are registered when Django starts.
 
-rules.py says what a turn may see and change; paths.py opens files accordingly, sandbox.py mounts them accordingly.
+rules.py decides which files a turn may see and change. paths.py opens files by these rules, sandbox.py mounts them.
 """
 
 
 def register_tools() -> None:
-    """Makes the tools known. Imports nothing that takes long."""
+    """Registers the tools. Imports no slow modules, since Django calls this at start."""
     from volcanic.runtime.tools import CALLER, MEMORY, NETWORK, OWNER, PROCESSES, WORKING, WORKSPACE, register
     from volcanic.toolbox import files, memory, notify, send, shell, working
 

@@ -1,4 +1,4 @@
-"""The tools for files: read, write, edit, list, search."""
+"""Tools for files: read, write, edit, list, search."""
 
 import asyncio
 import fnmatch
@@ -19,7 +19,7 @@ MAX_SHOWN = 64_000
 MAX_LISTED = 500
 MAX_HITS = 100
 MAX_LINE = 300
-# What one search looks at, at most.
+# Limits of one search.
 SEARCHED_FILE_BYTES = 1024 * 1024
 SEARCHED_FILES = 5000
 SEARCH_SECONDS = 10.0
@@ -80,7 +80,7 @@ async def list_files(context: ToolContext, folder: str = "", deep: bool = False)
 
 
 async def search_files(context: ToolContext, text: str, folder: str = "", names: str = "") -> str:
-    """Searches the text files of your workspace for a piece of text, whatever its case. Returns lines as
+    """Searches the text files of your workspace for a piece of text, ignoring case. Returns lines as
     `file:line number: line`.
 
     Args:
@@ -186,7 +186,7 @@ def _hits(entry: Entry, needle: str) -> list[str]:
             return []
         text = data[:SEARCHED_FILE_BYTES].decode("utf-8", errors="replace")
     except (OSError, ToolError):
-        return []  # gone or swapped meanwhile
+        return []  # the file was deleted or replaced meanwhile
     return [f"{entry.path}:{number}: {line}" for number, line in _matching(text, needle)]
 
 

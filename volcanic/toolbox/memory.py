@@ -1,5 +1,7 @@
-"""The tools for long-term memory: MEMORY.md, which the assistant reads at the start of every turn, and rows in the
-database, which it looks up."""
+"""Tools for long-term memory: the file MEMORY.md and memories in the database.
+
+The instructions of every turn contain MEMORY.md. The assistant looks up memories in the database with `recall`.
+"""
 
 import asyncio
 
@@ -16,7 +18,7 @@ from volcanic.toolbox.paths import PathRefusedError, WorkspaceFiles
 
 MEMORY_FILE = "MEMORY.md"
 MAX_TEXT = 2000
-# What one caller can have remembered.
+# Limit of memories from one caller.
 MAX_OF_CALLER = 200
 MAX_FOUND = 20
 MAX_LINES = 20
@@ -81,8 +83,10 @@ def _shown(row: Memory) -> str:
 
 
 def _file_lines(files: WorkspaceFiles, about: str) -> list[str]:
-    """Returns the lines of MEMORY.md with words of `about` in them. All of it is in the instructions anyway, up to a
-    size: without words to look for there is nothing to show."""
+    """Returns the lines of MEMORY.md that contain words of `about`.
+
+    Without words, returns nothing, since the instructions contain MEMORY.md anyway, up to a size.
+    """
     words = [word for word in about.casefold().split() if len(word) > 2]
     try:
         text = files.read(MEMORY_FILE, limit=settings.MAX_FILE_BYTES).decode(errors="replace") if words else ""
@@ -97,7 +101,7 @@ def _append(files: WorkspaceFiles, text: str) -> None:
         data = files.read(MEMORY_FILE, limit=settings.MAX_FILE_BYTES)
     except PathRefusedError:
         if any(entry.path == MEMORY_FILE for entry in files.entries("", deep=False)):
-            raise  # it is there, and can't be read: not to be written over
+            raise  # the file exists but can't be read, so it must not be overwritten
         data = b""
     if data and not data.endswith(b"\n"):
         data += b"\n"

@@ -1,4 +1,4 @@
-"""The tool by which the assistant tells its owner something while it works for a caller."""
+"""Tool `notify_owner`: leaves a note for the owner during a caller's turn."""
 
 from volcanic.aio.db import run_db
 from volcanic.runtime.base import Inbound
@@ -9,12 +9,12 @@ from volcanic.services import notification_create
 NOTIFY_OWNER = "notify_owner"
 MAX_TEXT = 2000
 MAX_IN_TURN = 5
-# More unread ones of one caller would bury the rest.
+# Limit of one caller's unread notes. More would bury the notes of other callers.
 MAX_WAITING = 100
 
 
 def offered(inbound: Inbound | None) -> bool:
-    """Offers the tool in callers' turns, where the owner wants to be notified."""
+    """Returns whether the tool is offered: in callers' turns, if the owner allows notes from callers' turns."""
     return inbound is not None and inbound.notifier
 
 

@@ -1,8 +1,8 @@
-"""Files of a workspace, opened so that nothing outside of it can be reached.
+"""File access in a workspace that can't leave the workspace, even if other processes change links meanwhile.
 
-A path is walked down one component at a time. Each folder is opened in the one before it, by descriptor and never
-through a link; links are read and walked in turn. So there is no moment at which a path that was found good can be
-made to lead elsewhere: who swaps a folder for a link in between gets an error.
+A path is walked one component at a time. Each folder is opened relative to the descriptor of its parent folder and
+never through a link. Links are read, and their targets are walked the same way. So a path can't change between the
+check and the use: if somebody replaces a folder with a link meanwhile, the walk fails.
 """
 
 import errno
@@ -19,7 +19,7 @@ from pathlib import Path
 from volcanic.runtime.tools import ToolContext, ToolError
 from volcanic.toolbox.rules import Real, Rules, is_owners
 
-# Where the workspace is in the sandbox: paths from there are understood everywhere.
+# Path of the workspace in the sandbox. All tools accept paths that begin with this path.
 MOUNT = "/workspace"
 
 MAX_LINKS = 20
@@ -40,12 +40,12 @@ _REASONS = {
 
 
 class PathRefusedError(ToolError):
-    """A path leads where the turn may not go, or what is there is not what was asked for."""
+    """The turn may not use the path, or the path does not lead to the kind of file that was asked for."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in a folder. `folder` is the folder's descriptor, open until the next entry is asked for."""
+    """An entry of a folder. `folder` is the folder's descriptor, which stays open until the next entry is requested."""
 
     real: Real
     mode: int
@@ -54,12 +54,12 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """The path from the workspace down."""
+        """Path relative to the workspace."""
         return "/".join(self.real)
 
 
 class _Walk:
-    """A way down from the workspace; keeps the folders on it open."""
+    """A walk from the workspace down a path. Keeps the folders on the path open."""
 
     def __init__(self, root: str, rules: Rules) -> None:
         self.root = root
@@ -79,8 +79,10 @@ class _Walk:
             os.close(self._handles.pop())
 
     def go(self, path: str, *, make_folders: bool = False) -> str:
-        """Walks down `path` and returns the last component, which lies in `here` and is no link; "" when the path
-        ends in the folder `here` itself."""
+        """Walks down `path` and returns the last component, which is in the folder `here` and is not a link.
+
+        Returns "" if the path ends in the folder `here` itself. Raises PathRefusedError for a path that can't be used.
+        """
         todo = deque(self._components(path))
         links = 0
         while todo:
@@ -106,7 +108,7 @@ class _Walk:
         return ""
 
     def mode_of(self, name: str) -> int | None:
-        """Returns the mode of `name` in `here`; None where there is nothing that the turn may see."""
+        """Returns the mode of `name` in the folder `here`; None if it does not exist or the turn may not see it."""
         if self._rules.hides(self.real(name)):
             return None
         try:
@@ -115,14 +117,14 @@ class _Walk:
             return None
 
     def prune(self) -> None:
-        """Deletes the folders of the way, from the last one up, as long as they are empty. The first two stay."""
+        """Deletes empty folders of the walked path, from the last folder up. The two topmost folders stay."""
         with suppress(OSError):
             while len(self._names) > 2:
                 os.close(self._handles.pop())
                 os.rmdir(self._names.pop(), dir_fd=self.here)
 
     def _components(self, path: str) -> list[str]:
-        """Splits a path; an absolute one starts over at the workspace, or is refused."""
+        """Splits a path. An absolute path restarts the walk at the workspace, or is refused if it is outside."""
         if path.startswith("/"):
             for start in (MOUNT, self.root):
                 if path == start or path.startswith(start + "/"):
@@ -156,7 +158,7 @@ class _Walk:
 
 
 class WorkspaceFiles:
-    """The files of a workspace, as far as a turn may see and change them. All of it blocks: call it in a thread."""
+    """The files of a workspace that a turn may see and change. All methods block: call them in a thread."""
 
     def __init__(self, workspace: Path, rules: Rules) -> None:
         self._workspace = workspace
@@ -169,11 +171,11 @@ class WorkspaceFiles:
 
     @classmethod
     def of(cls, context: ToolContext) -> "WorkspaceFiles":
-        """Returns the files that a tool may use."""
+        """Returns the workspace's files with the rules of a tool's turn."""
         return cls(context.workspace, Rules.of(context.inbound))
 
     def read(self, path: str, *, limit: int) -> bytes:
-        """Returns the content of a file. Raises PathRefusedError where there is none, or one over `limit` bytes."""
+        """Returns the content of a file. Raises PathRefusedError for a missing file and for more than `limit` bytes."""
         with self._walk(path) as walk:
             name = walk.go(path)
             if not name:
@@ -186,9 +188,9 @@ class WorkspaceFiles:
         return data
 
     def write(self, path: str, data: bytes) -> str:
-        """Writes a file, all or nothing, and the folders above it. Returns its real path in the workspace.
+        """Writes a file atomically, creating the folders above it. Returns its real path in the workspace.
 
-        A file that is there keeps its permissions.
+        An existing file keeps its permissions. Raises PathRefusedError if the turn may not write the file.
         """
         with self._walk(path) as walk:
             name = walk.go(path, make_folders=True)
@@ -204,7 +206,7 @@ class WorkspaceFiles:
         return "/".join(real)
 
     def remove(self, path: str) -> None:
-        """Deletes a file, and folders above it that this leaves empty. What is not there is no error."""
+        """Deletes a file, and the folders above it that become empty. A missing file is no error."""
         with self._walk(path) as walk:
             name = walk.go(path)
             if not name:
@@ -216,7 +218,7 @@ class WorkspaceFiles:
             walk.prune()
 
     def entries(self, path: str, *, deep: bool) -> Iterator[Entry]:
-        """Yields what is in a folder, by name; when `deep`, in the folders below it too. Links are not followed."""
+        """Yields the entries of a folder by name; with `deep`, of the folders below it too. Follows no links."""
         with self._walk(path) as walk:
             if name := walk.go(path):
                 there = walk.mode_of(name) is not None
@@ -224,9 +226,9 @@ class WorkspaceFiles:
             yield from self._entries(walk.here, walk.real(), deep)
 
     def usage(self, *, enough: int) -> int:
-        """Returns about how many bytes the whole workspace takes on the disk. Counts no further than `enough`."""
+        """Returns approximately the bytes that the whole workspace takes on the disk. Stops counting at `enough`."""
         total, folders = 0, [self._root]
-        # By path and not by descriptor: however deep the folders are, one is open at a time. Nothing is read here.
+        # Walks by path and not by descriptor, so that only one folder is open at a time. No file is read here.
         while folders and total < enough:
             try:
                 with os.scandir(folders.pop()) as listed:
@@ -236,7 +238,7 @@ class WorkspaceFiles:
                         with suppress(FileNotFoundError):
                             total += max(entry.stat(follow_symlinks=False).st_blocks * 512, 4096)
             except OSError as error:
-                # Deeper than any path can be: nobody needs that.
+                # Folders nested deeper than a path can be long count as a full workspace.
                 total += enough if error.errno == errno.ENAMETOOLONG else 0
         return total
 
@@ -253,14 +255,14 @@ class WorkspaceFiles:
                 else:
                     continue
             except OSError:
-                continue  # gone or swapped meanwhile
+                continue  # the entry was deleted or replaced meanwhile
             try:
                 yield from self._entries(below, own, deep)
             finally:
                 os.close(below)
 
     def _refuses_linked(self, real: Real) -> str:
-        """Returns why `real` may not be changed if one of the owner's files is a link to it or to a folder above."""
+        """Returns why `real` may not be changed: one of the owner's files links to it or to a folder above; else ""."""
         if self._rules.caller is None:
             return ""
         for name in os.listdir(self._root):
@@ -288,7 +290,7 @@ class WorkspaceFiles:
 
 def read_file(folder: int, name: str, limit: int) -> bytes:
     """Returns at most `limit` + 1 bytes of the regular file `name` in an open folder."""
-    # Looked at before it is opened, since opening a device can do something, and after, since it may be another.
+    # Checked before the open, since opening a device can have effects, and afterwards, since the file may be replaced.
     if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
         raise PathRefusedError(f"{name} is not a regular file.")
     handle = os.open(name, _OPEN_FILE, dir_fd=folder)
@@ -317,9 +319,9 @@ def _replace(folder: int, name: str, data: bytes, mode: int) -> None:
 
 
 def _explain(path: str, error: OSError | ValueError) -> str:
-    """Returns an error in words that hold no path of this machine."""
+    """Returns an error text without paths of this machine."""
     if isinstance(error, ValueError):
-        return "That is no file name: it holds characters that none can have."
+        return "That is not a file name: it contains invalid characters."
     if isinstance(error, FileNotFoundError):
         return f"There is no {path}."
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):

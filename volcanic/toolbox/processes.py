@@ -1,4 +1,4 @@
-"""Runs a command and sees to it that nothing of it is left when its time is over, whatever it did meanwhile."""
+"""Execution of a command with limits on time, output, processes, memory and disk; all its processes are killed."""
 
 import asyncio
 import json
@@ -12,12 +12,13 @@ from pathlib import Path
 
 MAX_PROCESSES = 128
 MAX_MEMORY_BYTES = 2 * 1024**3
-# A command that prints more is ended: it would keep the worker busy reading.
+# A command that prints more is ended, since reading it would keep the worker busy.
 MAX_OUTPUT_BYTES = 1024 * 1024
 LOOK_EVERY_SECONDS = 0.1
-# For the last of the output, when the command is over.
+# Time limit for reading the rest of the output after the command has ended.
 DRAIN_SECONDS = 5.0
-# On a suspicion by free space alone (others write too), this much beyond what is allowed is too much.
+# Other processes use up free space too. A loss of free space stops the command without further measurement only if it
+# exceeds the allowance by this many bytes.
 _OTHERS_BYTES = 512 * 1024**2
 _INODE_BYTES = 4096
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -31,7 +32,7 @@ TOO_FULL = "it filled the disk with more than may be written"
 
 @dataclass(kw_only=True)
 class Finished:
-    """What came of a command: what it printed, its exit code, and why it was stopped if it was."""
+    """The result of a command: its output, its exit code, and the reason if it was stopped."""
 
     output: bytes = b""
     exit_code: int | None = None
@@ -40,7 +41,7 @@ class Finished:
 
 @dataclass(kw_only=True)
 class Space:
-    """How much a command may write: `left` bytes, where `used` tells (slowly) how much of them was taken."""
+    """Disk space for a command: it may write `left` bytes. `used` measures, slowly, how many of them are taken."""
 
     folder: Path
     left: int
@@ -49,12 +50,15 @@ class Space:
     _asked_at: float = field(init=False, default=0.0)
 
     def begin(self) -> None:
-        """Notes how much is free. Blocks."""
+        """Notes the free space before the command. Blocks."""
         self._before = self._free()
 
     def too_much(self) -> bool:
-        """Tells whether more was written. Blocks; looks closely only where the disk has lost that much, once a second
-        at most. Files that were deleted while open count too, which only the disk's free space shows."""
+        """Returns whether the command wrote more than `left` bytes. Blocks.
+
+        Calls `used` only if the disk's free space has shrunk by `left` bytes, and at most once a second. Free space is
+        watched because it also shows files that were deleted while open.
+        """
         lost = self._before - self._free()
         if lost < self.left:
             return False
@@ -79,10 +83,11 @@ async def run(
     space: Space | None = None,
     sandboxed: bool = True,
 ) -> Finished:
-    """Runs the command that `command` makes for a status descriptor (see bubblewrap's --json-status-fd).
+    """Runs a command and returns its result.
 
-    It is over when its first process ends, when it breaks a limit, or when this coroutine is cancelled; whatever
-    other processes it started are killed then.
+    `command` returns the command line for a status descriptor (see bubblewrap's --json-status-fd). `seconds` is the
+    time limit. The command ends when its first process ends, when it breaks a limit, or when this coroutine is
+    canceled. All other processes that the command started are killed then.
     """
     reader, writer = os.pipe()
     try:
@@ -138,7 +143,7 @@ class _Watch:
         finally:
             watching.cancel()
             self._kill()
-            # Nothing keeps the pipe open any more when all of the command's processes are gone.
+            # The pipe closes once all of the command's processes are gone.
             await asyncio.wait({reading, over}, timeout=DRAIN_SECONDS)
             for task in (reading, flooded, over):
                 task.cancel()
@@ -157,7 +162,7 @@ class _Watch:
                     self._flooded.set()
 
     async def _look(self) -> str:
-        """Looks again and again, and returns which limit was broken; "" when the first process is over."""
+        """Checks the limits repeatedly. Returns the broken limit; "" when the first process has ended."""
         if self._space is not None:
             await asyncio.to_thread(self._space.begin)
         while True:
@@ -171,7 +176,7 @@ class _Watch:
                 return TOO_FULL
 
     def _hear(self) -> None:
-        """Takes in what bubblewrap says: one JSON document a line."""
+        """Reads bubblewrap's status: one JSON document a line."""
         with suppress(BlockingIOError):
             while piece := os.read(self._status, 4096):
                 self._told += piece
@@ -187,27 +192,28 @@ class _Watch:
         return None
 
     def _exit_code(self) -> int | None:
-        """Returns the command's exit code; None where there is none, since it never began or was killed."""
+        """Returns the command's exit code; None if the command never began or was killed."""
         if not self._sandboxed:
             return self._process.returncode
         code = self._said("exit-code")
         return code if isinstance(code, int) else None
 
     def _kill(self) -> None:
-        """Kills the command's session, which the sandbox does not outlive, and with it all that is inside."""
+        """Kills the command's session. The sandbox ends with the session, and all processes end with the sandbox."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _crowded(first: int) -> str:
-    """Returns which limit the processes of a sandbox break together; its /proc tells, which shows no others.
+    """Returns the limit that the processes of a sandbox break together, read from the sandbox's own /proc; else "".
 
-    Limits of the kernel's bind each process alone, and the one on their number not at all where the worker is root.
+    The kernel's limits apply to each process alone. The kernel's limit on the number of processes does not apply at all
+    if the worker runs as root.
     """
     root = f"/proc/{first}/root"
     try:
         if os.path.samefile(root, "/"):
-            return ""  # the sandbox is still being made
+            return ""  # the sandbox is still being set up
         pids = [name for name in os.listdir(f"{root}/proc") if name.isdigit()]
     except OSError:
         return ""

@@ -1,10 +1,10 @@
-"""Where commands of the assistant run: in bubblewrap, with the workspace and the system's programs and nothing else.
+"""Sandbox for commands of the assistant: bubblewrap with the workspace and the system's programs only.
 
-Inside there is no network, no process but the command's own, no environment and no file of this machine beyond
-/usr and the like. In a caller's turn the workspace's top level, the owner's files and whatever begins with a dot are
-read-only, and of the inbox only the caller's own folder is there. That is done with mounts, not by watching names: the
-workspace is mounted read-only as a whole and its folders writable on top of it, so that a file which the owner replaces
-meanwhile is as protected as the one before.
+The sandbox has no network, no processes of others, no inherited environment and no files of this machine except for
+/usr and similar folders. In a caller's turn, the workspace's top level, the owner's files and names that begin with a
+dot are read-only, and the inbox contains only the caller's own folder. Mounts enforce this, not checks of names: the
+whole workspace is mounted read-only, and its folders are mounted writable on top. So a file that the owner replaces
+during a command is protected like the file before.
 """
 
 import functools
@@ -25,15 +25,16 @@ from volcanic.toolbox.rules import INBOX, OWNERS_FILES, fold, is_owners
 logger = logging.getLogger(__name__)
 
 PROBE_SECONDS = 10
-# Memory that files in /tmp and /dev/shm take.
+# Limits of the files in /tmp and /dev/shm, which take memory.
 TMP_BYTES = 256 * 1024 * 1024
 SHM_BYTES = 64 * 1024 * 1024
 MAX_FOLDERS = 500
 
-# Bubblewrap's own environment too: inside, the first process is bubblewrap, and what it was given can be read.
+# Environment of the command and of bubblewrap itself. Bubblewrap is the first process in the sandbox, where the command
+# can read its environment.
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-    "HOME": "/tmp",  # noqa: S108  a file system of the sandbox's own
+    "HOME": "/tmp",  # noqa: S108  the sandbox has a /tmp of its own
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
@@ -42,33 +43,33 @@ _ISOLATED = (
     *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
     *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
 )
-# In order of preference. Not every kernel and container lets one close user namespaces or mount /proc.
+# In order of preference. Some kernels and containers do not allow to disable user namespaces or to mount /proc.
 _VARIANTS: tuple[tuple[str, ...], ...] = (
     ("--disable-userns", "--proc", "/proc"),
     ("--proc", "/proc"),
     (),
 )
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# What programs need of /etc: nothing that tells about this machine or its users.
+# Files of /etc that programs need. They disclose nothing about this machine or its users.
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/ssl/certs", "/etc/mime.types")
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What is known about this machine's bubblewrap: how to start it, or why not (`problem`)."""
+    """Bubblewrap on this machine: the command line that starts it, or the reason why it can't be used (`problem`)."""
 
     start: Sequence[str] = ()
     problem: str = ""
 
     @property
     def works(self) -> bool:
-        """Whether commands can be run in it."""
+        """Whether commands can run in the sandbox."""
         return not self.problem
 
 
 @functools.cache
 def sandbox() -> Sandbox:
-    """Returns what bubblewrap can do here. Asked once for each process, by running something in it."""
+    """Returns this machine's sandbox. It is tested once for each process, with a command that runs inside."""
     found = _find()
     if not found.works:
         logger.warning("callers' turns have no bash: %s", found.problem)
@@ -86,14 +87,14 @@ def _find() -> Sandbox:
         start = (program, *_ISOLATED, *variant, *_system())
         problem = _probe([*start, "--remount-ro", "/", "--", "/bin/bash", "-c", 'test -z "$(ls -A /tmp)" && id -u'])
         if not problem:
-            # Lower priority: what a caller has computed must not slow down the worker's other turns.
+            # Lower priority, so that a caller's command does not slow down the worker's other turns.
             nice = shutil.which("nice")
             return Sandbox(start=([nice, "-n", "10"] if nice else []) + list(start))
     return Sandbox(problem=f"bubblewrap does not work here: {problem}")
 
 
 def _probe(command: Sequence[str]) -> str:
-    """Runs a command in the sandbox and returns what is wrong; "" for nothing."""
+    """Runs a command in the sandbox. Returns the error, "" for success."""
     try:
         done = subprocess.run(  # noqa: S603  our own command
             command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS
@@ -122,16 +123,16 @@ def _system() -> list[str]:
 
 
 def mounts(workspace: Path, inbound: Inbound | None) -> list[str]:
-    """Returns the arguments that put the workspace into the sandbox, as far as the turn may see and change it.
+    """Returns bubblewrap's arguments that mount the files of the workspace that the turn may see and change.
 
-    Makes the caller's inbox folder if it is not there. Raises ToolError where the workspace can't be protected.
+    Creates the caller's inbox folder if it is missing. Raises ToolError if the workspace can't be protected.
     """
     root = os.path.realpath(workspace)
     return ["--bind", root, MOUNT] if inbound is None else _callers_mounts(root, inbound)
 
 
 def isolated(mounted: Sequence[str], command: Sequence[str], *, status: int) -> list[str]:
-    """Returns `command` as it is run in the sandbox. Bubblewrap tells on the descriptor `status` how it goes."""
+    """Returns the command line that runs `command` in the sandbox. Bubblewrap reports to the descriptor `status`."""
     tail = ("--remount-ro", "/", "--chdir", MOUNT, "--json-status-fd", str(status), "--")
     return [*sandbox().start, *mounted, *tail, *command]
 
@@ -150,14 +151,16 @@ def _callers_mounts(root: str, inbound: Inbound) -> list[str]:
         elif name == INBOX:
             mounts += ["--tmpfs", f"{MOUNT}/{INBOX}", "--bind", own, f"{MOUNT}/{inbound.inbox}"]
             mounts += ["--remount-ro", f"{MOUNT}/{INBOX}"]
-        else:  # a variant of the name: the file tools show nothing of it either
+        else:  # another spelling of the inbox's name, which the file tools hide too
             mounts += ["--tmpfs", f"{MOUNT}/{name}", "--remount-ro", f"{MOUNT}/{name}"]
     return mounts
 
 
 def _refuse_linked(root: str) -> None:
-    """Refuses a workspace in which one of the owner's files is a link, or has another name as well: a mount protects
-    the name at the top, not what it leads to."""
+    """Raises ToolError if one of the owner's files is a link, or has a second name.
+
+    A mount protects the name at the top of the workspace, but not the file that a link leads to.
+    """
     for name in os.listdir(root):
         if fold(name) not in OWNERS_FILES and fold(name) != INBOX and fold(name) != ".volcanic":
             continue

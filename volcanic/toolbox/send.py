@@ -1,4 +1,4 @@
-"""The tool that gives the other side a file of the workspace."""
+"""Tool `send`: sends a file of the workspace to the other side of the conversation."""
 
 import asyncio
 import base64
@@ -51,7 +51,7 @@ async def send(context: ToolContext, path: str, name: str = "", caption: str = "
 
 
 def file_name(name: str) -> str:
-    """Returns `name` as a file may be called anywhere: one line, no folders; "" where nothing is left of it."""
+    """Returns a file name that is valid everywhere: one line, no folders, at most MAX_NAME characters; "" if empty."""
     name = _UNPRINTABLE.sub("_", clean_text(name)).strip(" .")
     if len(name) <= MAX_NAME:
         return name
@@ -62,8 +62,11 @@ def file_name(name: str) -> str:
 
 
 def _artifact_id(context: ToolContext, path: str, filename: str) -> str:
-    """Returns the id of a file's artifact: the same when it is sent again, in a later turn of the task too, where it
-    replaces the earlier one; another for another file that goes by the same name in this turn."""
+    """Returns the id of a file's artifact.
+
+    A file that is sent again gets the same id, in later turns of the task too, so that it replaces the earlier
+    artifact. Another file with the same name in the same turn gets another id.
+    """
     ids: dict[tuple[str, str], str] = context.state.setdefault("send", {})
     known = ids.get((path, filename))
     if known is not None:

@@ -1,4 +1,4 @@
-"""The tool that runs commands: in the sandbox, or for the owner without one if the operator said so."""
+"""Tool `bash`: runs commands in the sandbox, or without it in the owner's turns if OWNER_BASH is `unsafe`."""
 
 import asyncio
 import logging
@@ -19,24 +19,24 @@ from volcanic.toolbox.space import ensure_space
 
 logger = logging.getLogger(__name__)
 
-# The kernel takes no longer argument than 128 kB.
+# The kernel allows at most 128 kB for one argument.
 MAX_COMMAND_BYTES = 100_000
-# How much of what a command printed the model is shown: its beginning and its end.
+# Characters of a command's output that the model gets: half from the beginning, half from the end.
 MAX_SHOWN = 32_000
-# For each process: no core files, 512 open files, 2 GB of address space, files of 100 MB, and so many processes, which
-# binds where the worker is not root. What all of them do together is watched.
+# Limits of each process: no core files, 512 open files, 2 GB of address space, files of 100 MB, and 256 processes of
+# the user, which has no effect if the worker runs as root. processes.py watches the limits of all processes together.
 _LIMITS = "ulimit -c 0 -n 512 -v 2097152 -f 102400 -u 256 -t {seconds} || exit 125; "
 _RUN = ("/bin/bash", "--noprofile", "--norc", "-c")
 _THEN = 'exec /bin/bash --noprofile --norc -c "$1"'
 
 
 def unsafe() -> bool:
-    """Tells whether the owner's own turns run commands without a sandbox."""
+    """Returns whether the owner's own turns run commands without the sandbox."""
     return bool(settings.OWNER_BASH == "unsafe")
 
 
 def offered(inbound: Inbound | None) -> bool:
-    """Offers the tool where there is a sandbox; to the owner also where none is wanted."""
+    """Returns whether the tool is offered: if the sandbox works, and in the owner's turns if OWNER_BASH is `unsafe`."""
     return (inbound is None and unsafe()) or sandbox().works
 
 
@@ -55,7 +55,7 @@ async def bash(context: ToolContext, command: str) -> str:
         raise ToolError("The command is too long, or holds a NUL character. Write it to a file and run that.")
     if not await asyncio.to_thread(offered, context.inbound):
         raise ToolError(f"Commands can't be run: {sandbox().problem}.")
-    # One at a time in a turn, or the limits would be worth little.
+    # A turn runs one command at a time, since the limits apply to each command.
     lock: asyncio.Lock = context.state.setdefault("bash", asyncio.Lock())
     async with lock:
         seconds = _seconds(context)
@@ -101,7 +101,7 @@ async def _space(context: ToolContext) -> Space:
 
     def used() -> int:
         if context.inbound is None:
-            return left + 1  # what it held before was not measured: what the disk has lost decides
+            return left + 1  # the owner's usage was not measured before, so the lost free space alone decides
         return files.usage(enough=limit + 1) - (limit - left)
 
     return Space(folder=context.workspace, left=left, used=used)
@@ -115,7 +115,7 @@ def _seconds(context: ToolContext) -> float:
 
 
 def _told(finished: Finished) -> str:
-    """Returns what the model is told about a command."""
+    """Returns the text about a command's result for the model."""
     lines = [_shortened(finished.output).rstrip("\n")]
     if finished.stopped:
         lines.append(f"(The command was stopped: {finished.stopped}.)")

@@ -1,4 +1,4 @@
-"""How much callers' turns may fill the workspace."""
+"""Disk quota of the workspace for callers' turns."""
 
 import asyncio
 
@@ -11,9 +11,9 @@ FULL = "The workspace is full: callers' turns can write no more until the owner 
 
 
 async def ensure_space(context: ToolContext, more: int = 0) -> int:
-    """Returns how many bytes the turn may still write after `more`. Raises ToolError where that is too much already.
+    """Returns the bytes that the turn may still write after `more` bytes. Raises ToolError if `more` is too much.
 
-    The owner's own turns are not measured: they may write as much again as callers' turns at most.
+    In the owner's own turns, the workspace is not measured: each time, the whole WORKSPACE_MAX_BYTES may be written.
     """
     limit: int = settings.WORKSPACE_MAX_BYTES
     if context.inbound is None:

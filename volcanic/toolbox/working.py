@@ -1,6 +1,7 @@
-"""The tools for working memory: notes on one request, which are kept for a while and which only its own turns see.
+"""Tools for working memory: notes on one request, kept for a while and visible only to turns on that request.
 
-The namespace is the turn's (`inbound.notes`), chosen by who starts the turn: no argument names another.
+The code that starts a turn sets the namespace of its notes (`inbound.notes`). No argument of a tool can name another
+namespace.
 """
 
 from volcanic.aio.db import run_db
@@ -13,12 +14,12 @@ from volcanic.text import one_line
 MAX_KEYS = 20
 MAX_KEY = 60
 MAX_TEXT = 4000
-# What is shown of all notes together; the rest by its key.
+# Limit in characters for showing all notes together. Further notes can be read by their key.
 MAX_SHOWN = 16_000
 
 
 def offered(inbound: Inbound | None) -> bool:
-    """Offers the tools in turns that have a working memory."""
+    """Returns whether the tools are offered: in turns that have a working memory."""
     return inbound is not None and inbound.notes != ""
 
 
@@ -53,7 +54,7 @@ async def write_working_memory(context: ToolContext, key: str, text: str) -> str
 
 
 def _place(context: ToolContext) -> tuple[int, str]:
-    """Returns the workspace and the namespace of the turn's own notes."""
+    """Returns the workspace's id and the namespace of the turn's notes. Raises ToolError without a working memory."""
     inbound = context.inbound
     if inbound is None or not offered(inbound) or context.workspace_id is None:
         raise ToolError("There is no working memory in this conversation.")

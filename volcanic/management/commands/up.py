@@ -18,22 +18,22 @@ from volcanic.processes.supervisor.runner import Plan, run
 from volcanic.processes.supervisor.spec import Spec
 from volcanic.settings.env import BASE_DIR, VAR_DIR
 
-_WORKER_GRACE = 10.0  # seconds more than its turns get
-# Short work has a worker of its own: turns may hold all threads of theirs for as long as models think.
+_WORKER_GRACE = 10.0  # seconds that a worker gets to stop, in addition to SHUTDOWN_GRACE_SECONDS for its turns
+# The background worker takes short work, since turns may hold all threads of their worker while a model thinks.
 _TURNS, _BACKGROUND = "turns", "watches,push,default"
 _BACKGROUND_THREADS = 4
 
 
 class Command(BaseCommand):
-    """Starts services, migrations, web, worker and beat, and keeps them running until it is told to stop."""
+    """Starts services, migrations, web, workers and beat, and keeps them running until a signal stops the command."""
 
-    help = "Runs the whole product in the foreground: PORT and VOLCANIC_VAR say where."
-    requires_system_checks: list[str] = []  # bootstrap runs them, beside the programs that start
+    help = "Runs the whole product in the foreground. PORT sets the port, VOLCANIC_VAR the folder of the data."
+    requires_system_checks: list[str] = []  # bootstrap runs the checks while the programs start
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Exits 0 when told to stop, 1 when something cannot be kept running."""
+        """Exits with 0 after a stop signal, with 1 when a program cannot be kept running."""
         if os.environ.get("MAKELEVEL"):
-            die_with_parent(signal.SIGTERM)  # a `make` that is killed cannot tell us
+            die_with_parent(signal.SIGTERM)  # a killed `make` sends no signal
         var = VAR_DIR.resolve()
         embedded.make_var(var)
         log = Log(sys.stdout)
@@ -62,7 +62,7 @@ class Command(BaseCommand):
 
 
 def must_migrate() -> bool:
-    """True when a migration is not applied yet. Looks itself: starting `migrate` to do nothing costs seconds."""
+    """Returns whether a migration is not applied yet. To start `migrate` for nothing would cost seconds."""
     from django.db.migrations.executor import MigrationExecutor
 
     try:
@@ -74,7 +74,7 @@ def must_migrate() -> bool:
 
 
 def web(env: dict[str, str], host: str, port: int) -> Spec:
-    """The ASGI server; ready when it answers its health check."""
+    """Returns the spec of the ASGI server, which is ready when its health check answers."""
     return _python(
         "web",
         *("-m", "daphne", "-b", host, "-p", str(port), "volcanic.asgi:application"),
@@ -84,8 +84,10 @@ def web(env: dict[str, str], host: str, port: int) -> Spec:
 
 
 def worker(env: dict[str, str], name: str, queues: str, threads: int) -> Spec:
-    """A Celery worker of some queues. A stop lets its work finish; the death of the runner does not, because a worker
-    that was asked to stop while its broker is gone never ends.
+    """Returns the spec of a Celery worker that takes messages from `queues` (a list with commas).
+
+    A stop lets the worker finish its work. The death of the runner kills the worker, because a worker that gets a stop
+    signal without a broker never ends.
     """
     logged = settings.LOG_LEVEL in ("DEBUG", "INFO")
     return _python(
@@ -110,13 +112,13 @@ def worker(env: dict[str, str], name: str, queues: str, threads: int) -> Spec:
 
 
 def beat(env: dict[str, str], var: Path) -> Spec:
-    """The scheduler of the sweeps."""
+    """Returns the spec of Celery beat, which schedules the sweeps."""
     schedule = str(var / "celerybeat-schedule")
     return _python("beat", "-m", "celery", "-A", "volcanic", "beat", "-s", schedule, "-l", "WARNING", env=env)
 
 
 def answers(host: str, port: int) -> bool:
-    """True when the health check answers 200."""
+    """Returns whether the health check answers 200."""
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     request = http.client.HTTPConnection(address, port, timeout=5)
     try:
@@ -129,7 +131,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def consumes() -> bool:
-    """True when some client waits for messages: how a worker that logs nothing shows that it is ready."""
+    """Returns whether a client waits for messages, which shows that a worker without log output is ready."""
     import redis
 
     client = redis.Redis.from_url(settings.REDIS_URL)

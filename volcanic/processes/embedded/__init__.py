@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
 def var_folder() -> Path:
     """Returns the folder that `VOLCANIC_VAR` names (default `var`). A relative path starts at the project's folder."""
-    project = Path(__file__).resolve().parents[2]
+    project = Path(__file__).resolve().parents[3]
     return project / (os.environ.get("VOLCANIC_VAR") or "var")
 
 

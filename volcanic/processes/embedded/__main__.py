@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m volcanic.processes.embedded remove FOLDER\n")
         return 2
     folder = Path(arguments[1]).resolve()
-    project = Path(__file__).resolve().parents[2]
+    project = Path(__file__).resolve().parents[3]
     for precious in (Path.home().resolve(), project):
         if folder == precious or folder in precious.parents:
             sys.stderr.write(f"{folder} holds other files than the servers' data: not deleted\n")
