@@ -166,7 +166,7 @@ async def test_retries_and_then_the_owner_is_told(
 
 
 async def test_an_address_that_may_not_be_called_is_given_up_at_once(config: PushConfig, webhook: Any) -> None:
-    """B68: a name that now leads inside. Trying again would not help."""
+    """A name that now leads inside. Trying again would not help."""
     webhook(outbound.OutboundError("hooks.example leads to an address that is not public", True))
     await deliver(config.pk)
     assert (await PushConfig.objects.aget(pk=config.pk)).state == "failing"
