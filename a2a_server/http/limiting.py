@@ -60,6 +60,11 @@ class Buckets:
         return wait
 
 
+class _Storage(RedisStorage):
+    # Else it imports the clients of other databases too, in the event loop and with the first request.
+    DEPENDENCIES = {"redis": RedisStorage.DEPENDENCIES["redis"]}
+
+
 class CallerLimiter:
     """Counts the requests of callers, over all web processes that share a Redis."""
 
@@ -106,7 +111,7 @@ class CallerLimiter:
                 retry=Retry(NoBackoff(), 1),
             )
             # The pool knows the address, a unix socket's too, of which the library has a name of its own.
-            storage = RedisStorage(
+            storage = _Storage(
                 "async+redis://",
                 implementation="redispy",
                 key_prefix=f"{settings.REDIS_PREFIX}.rate",

@@ -58,7 +58,7 @@ def test_an_approved_skill_runs_with_its_own_tools_and_instructions(
 def test_an_approval_holds_for_what_was_shown_only(
     strange: Api, stranger: Keyed, tidy: Skill, product: Product
 ) -> None:
-    """B159: the skill is another by the time the worker runs it."""
+    """The skill is another by the time the worker runs it."""
     task = _skilled(strange, stranger, "go")
     product.signal("worker", signal.SIGKILL)
     decide(task, Decision.APPROVE)
@@ -87,7 +87,7 @@ def test_an_approval_does_not_outlive_its_skill(strange: Api, stranger: Keyed, t
 
 
 def test_an_approval_does_not_outlive_the_callers_level(strange: Api, stranger: Keyed, product: Product) -> None:
-    """B159: trust level lowered before the worker runs."""
+    """Trust level lowered before the worker runs."""
     stranger.caller.level = Level.PROPOSE
     stranger.caller.save(update_fields=["level"])
     task = strange.send("go")
@@ -101,7 +101,7 @@ def test_an_approval_does_not_outlive_the_callers_level(strange: Api, stranger: 
 
 
 def test_an_approval_does_not_outlive_its_grant(strange: Api, stranger: Keyed, tidy: Skill, product: Product) -> None:
-    """B159: policy is asked again when an approved review runs."""
+    """Policy is asked again when an approved review runs."""
     task = _skilled(strange, stranger, "go")
     product.signal("worker", signal.SIGKILL)
     decide(task, Decision.APPROVE)
@@ -116,7 +116,7 @@ def test_an_approval_does_not_outlive_its_grant(strange: Api, stranger: Keyed, t
 
 
 def test_a_message_after_the_approval_is_asked_about_again(strange: Api) -> None:
-    """B159: what the assistant was answered is not what the owner approved."""
+    """What the assistant was answered is not what the owner approved."""
     task = strange.send("ask: When?")
     decide(task, Decision.APPROVE)
     strange.wait(task["id"], "INPUT_REQUIRED")

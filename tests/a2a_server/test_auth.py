@@ -25,7 +25,7 @@ def _status(api: Api, headers: dict[str, str]) -> int:
 
 
 def test_no_key_no_call(api: Api, friend: Keyed) -> None:
-    """B21, B87: 401 with a challenge, on both bindings, and no task."""
+    """401 with a challenge, on both bindings, and no task."""
     key = friend.key
     wrong: list[dict[str, str]] = [
         {},
@@ -58,7 +58,7 @@ def test_the_key_is_taken_from_either_header(api: Api, friend: Keyed) -> None:
 
 
 def test_the_key_is_checked_before_the_body_is_read(product: Product, transactional_db: None) -> None:
-    """B87: the answer comes while the body is still on its way."""
+    """The answer comes while the body is still on its way."""
     with socket.create_connection(("127.0.0.1", product.port), timeout=PATIENCE) as raw:
         raw.sendall(b"POST /a2a HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Length: 1000\r\n\r\n{")
         assert raw.recv(4096).startswith(b"HTTP/1.1 401 ")
@@ -103,7 +103,7 @@ def test_a_revoked_grant_counts_from_the_next_turn_on(api: Api, friend: Keyed) -
 
 
 def test_another_callers_task_is_no_task(api: Api, product: Product, second_friend: Keyed, stranger: Keyed) -> None:
-    """B83: all that can be asked about it answers exactly as for an unknown id, and nothing happens to it."""
+    """All that can be asked about it answers exactly as for an unknown id, and nothing happens to it."""
     task = api.send("ask: a secret?")
     unknown = "00000000-0000-4000-8000-000000000000"
     for other in (second_friend, stranger):

@@ -89,7 +89,7 @@ def test_a_webhook_is_told_of_it(api: Api, product: Product, stranger: Keyed) ->
 
 @pytest.mark.parametrize("parts", [[{"text": "  \n"}], [{"text": ""}]])
 def test_there_must_be_a_text(served: Product, stranger: Keyed, parts: list[dict[str, str]]) -> None:
-    """B21: a transport-level error, and no task."""
+    """A transport-level error, and no task."""
     with served.api(stranger.key) as strange:
         params = {"message": message(parts=parts), "metadata": {"skill": "notify-user"}}
         assert strange.error("SendMessage", params) == -32602

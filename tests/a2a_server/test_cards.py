@@ -33,7 +33,7 @@ def card(product: Product, transactional_db: None) -> httpx.Response:
 
 
 def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: Product, workspace: Workspace) -> None:
-    """B89, B91: nothing of a workspace but what it advertises; addresses from PUBLIC_URL, whatever Host says."""
+    """Nothing of a workspace but what it advertises; addresses from PUBLIC_URL, not from Host."""
     spoofed = httpx.get(
         product.url + PUBLIC, timeout=PATIENCE, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     )
@@ -48,7 +48,7 @@ def test_the_public_card_is_minimal_and_absolute(card: httpx.Response, product: 
 
 
 def test_the_card_is_under_its_old_name_too(card: httpx.Response, product: Product) -> None:
-    """B115, B117, B109: one document that 0.3 clients can read as well."""
+    """One document that 0.3 clients can read as well."""
     old = httpx.get(product.url + "/.well-known/agent.json", timeout=PATIENCE).json()
     assert old == card.json()
     assert (old["protocolVersion"], old["url"], old["preferredTransport"]) == ("0.3", f"{product.url}/a2a", "JSONRPC")
@@ -77,7 +77,7 @@ def test_validators(card: httpx.Response, product: Product) -> None:
 
 
 def test_each_interface_serves_what_it_says(api: Api, card: httpx.Response) -> None:
-    """B17, B93: our own card, walked; what it declares is there."""
+    """Our own card, walked; what it declares is there."""
     assert card.json()["capabilities"]["streaming"] is True
     with api.stream("SendStreamingMessage", {"message": message()}) as events:
         assert "task" in next(events)

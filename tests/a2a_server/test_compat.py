@@ -22,7 +22,7 @@ def _old(text: str, **members: Any) -> dict[str, Any]:
     "configuration", [None, {}, {"acceptedOutputModes": ["text"]}, {"blocking": True}, {"historyLength": 0}]
 )
 def test_a_send_waits_unless_told_not_to(api: Api, configuration: dict[str, Any] | None) -> None:
-    """B105, B106, B111: served as 0.3 without a header, in the 0.3 shape, and blocking."""
+    """Served as 0.3 without a header, in the 0.3 shape, and blocking."""
     params = {"message": _old("hello")} | ({} if configuration is None else {"configuration": configuration})
     result = api.rpc("message/send", params)["result"]
     assert (result["kind"], result["status"]["state"]) == ("task", "completed")
@@ -48,7 +48,7 @@ def test_a_question_and_its_answer(api: Api) -> None:
 
 
 def test_a_stream(api: Api) -> None:
-    """B111: `kind`, lower-case states, `final` on the last status update."""
+    """`kind`, lower-case states, `final` on the last status update."""
     body = {"jsonrpc": "2.0", "id": "s", "method": "message/stream", "params": {"message": _old("stream: 20")}}
     with api.http.stream("POST", "/a2a", json=body) as response:
         envelopes = list(sse(response))
@@ -60,7 +60,7 @@ def test_a_stream(api: Api) -> None:
 
 
 def test_resubscribe(api: Api) -> None:
-    """B57, B59."""
+    """A task that waits can be followed, one that has ended is an error and no stream."""
     waiting = api.rpc("message/send", {"message": _old("ask: well?")})["result"]
     body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": waiting["id"]}}
     with api.http.stream("POST", "/a2a", json=body) as response:
@@ -75,7 +75,7 @@ def test_resubscribe(api: Api) -> None:
     "params", [{}, {"message": {}}, {"message": {"role": "user", "messageId": "m", "parts": "x", "kind": "message"}}]
 )
 def test_bad_params(api: Api, params: dict[str, Any]) -> None:
-    """B03: -32602 and no traceback."""
+    """-32602 and no traceback."""
     answer = api.rpc("message/send", params)
     assert answer["error"]["code"] == -32602
     assert api.rpc("tasks/get", {"id": "nope"})["error"]["code"] == -32001
@@ -83,7 +83,7 @@ def test_bad_params(api: Api, params: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("base", "headers"), [("/a2a/v0.3/v1", {}), ("/a2a/v1", {"A2A-Version": "0.3"})])
 def test_rest(api: Api, base: str, headers: dict[str, str]) -> None:
-    """B107: 0.3 paths under the 0.3 interface, and under the 1.0 one when the header says so."""
+    """0.3 paths under the 0.3 interface, and under the 1.0 one when the header says so."""
     sent = {"request": {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "content": [{"text": "ask: well?"}]}}
     task = api.http.post(f"{base}/message:send", json=sent, headers=headers).json()["task"]
     assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
@@ -97,7 +97,7 @@ def test_rest(api: Api, base: str, headers: dict[str, str]) -> None:
 
 
 def test_rest_without_a_header_by_the_shape_of_its_body(api: Api) -> None:
-    """B105."""
+    """`content` is a member of 0.3, `parts` one of 1.0."""
     sent = {"message": {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "content": [{"text": "hello"}]}}
     task = api.http.post("/a2a/v1/message:send", json=sent).json()["task"]
     assert task["artifacts"][0]["parts"][0] == {"text": "hello"}

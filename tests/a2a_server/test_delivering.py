@@ -162,7 +162,7 @@ async def _task(config: PushConfig) -> Task:
 async def test_an_address_that_may_not_be_called_is_given_up_at_once(
     config: PushConfig, work: PushDeliveries, webhook: Play
 ) -> None:
-    """B68: a name that now leads inside. Trying again would not help."""
+    """A name that now leads inside. Trying again would not help."""
     webhook(INSIDE)
     await work.serve(config.pk)
     assert await _state(config) == "failing"

@@ -17,8 +17,8 @@ from tests.waiting import PATIENCE, wait_for
 
 
 def test_kill_9_of_the_worker(api: Api, product: Product) -> None:
-    """B144, B163, B165: the task fails when its lease has passed, on the next read, with "server restarted". It is
-    not run again: what killed one worker would kill the next."""
+    """The task fails when its lease has passed, on the next read, with "server restarted". It is not run again: what killed
+    one worker would kill the next."""
     task = api.send("sleep: 600", at_once=True)
     api.wait(task["id"], "WORKING")
     waiting = api.send("ask: still there?")
@@ -41,7 +41,7 @@ def test_a_task_submitted_without_a_worker_runs_when_there_is_one(api: Api, prod
 
 
 def test_a_worker_told_to_stop_ends_what_does_not_end(api: Api, product: Product) -> None:
-    """B149: SIGTERM; after its grace the run is failed by the worker itself, and the worker is gone."""
+    """SIGTERM; after its grace the run is failed by the worker itself, and the worker is gone."""
     task = api.send("sleep: 600", at_once=True)
     api.wait(task["id"], "WORKING")
     product.signal("worker", signal.SIGTERM)
@@ -52,7 +52,7 @@ def test_a_worker_told_to_stop_ends_what_does_not_end(api: Api, product: Product
 
 
 def test_kill_9_of_the_web_process_in_mid_stream(api: Api, product: Product, friend: Keyed) -> None:
-    """B141: the stream breaks, the run goes on, and a new stream begins with the task as it is."""
+    """The stream breaks, the run goes on, and a new stream begins with the task as it is."""
     params = {"message": message("stream: 30000")}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
     with (
@@ -78,7 +78,7 @@ def test_kill_9_of_the_web_process_in_mid_stream(api: Api, product: Product, fri
 
 
 def test_a_paused_worker_wakes_up_too_late(api: Api, product: Product) -> None:
-    """B145: SIGSTOP past the lease, then SIGCONT: what it had in hand is not written over the failure."""
+    """SIGSTOP past the lease, then SIGCONT: what it had in hand is not written over the failure."""
     task = api.send("sleep: 1\ntoo late", at_once=True)
     api.wait(task["id"], "WORKING")
     product.signal("worker", signal.SIGSTOP)
@@ -117,7 +117,7 @@ def without_redis(transactional_db: None, tmp_path_factory: pytest.TempPathFacto
 def test_redis_gone_at_submit_time(
     without_redis: Product, product: Product, friend: Keyed, transactional_db: None
 ) -> None:
-    """B169: wake-ups may be lost, all of them. The task is kept and runs when a sweep finds it; a blocking caller waits
+    """Wake-ups may be lost, all of them. The task is kept and runs when a sweep finds it; a blocking caller waits
     by reading the database."""
     product.revive()
     with without_redis.api(friend.key) as api:

@@ -40,7 +40,7 @@ def folder(product: Product, friend: Keyed) -> None:
 
 
 def test_files_land_in_the_inbox_and_the_assistant_is_told(api: Api, product: Product, friend: Keyed) -> None:
-    """Names are kept apart; a zero-byte file exists (B97); the true type is told (B101)."""
+    """Names are kept apart; a zero-byte file exists; the true type is told."""
     parts = [
         {"text": "look"},
         _raw(b"one", "a.txt", "text/plain"),
@@ -181,7 +181,7 @@ def test_a_file_that_can_not_be_had_fails_the_task(
 
 
 def test_an_address_inside_is_refused(api: Api) -> None:
-    """B68."""
+    """Nothing is asked of an address that is not public."""
     task = api.send(parts=[{"url": "https://10.0.0.1/secret", "filename": "s"}])
     assert state_of(task) == "FAILED"
     assert "'s' could not be fetched" in question_of(task)

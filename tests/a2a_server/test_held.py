@@ -46,7 +46,7 @@ def learned(stranger: Keyed) -> Skill:
 
 
 def test_what_began_without_the_owner_is_shown_whole(api: Api, friend: Keyed, hidden: Path) -> None:
-    """B159: the grant is gone when the answer comes. An approval of “yes please” would be one of what is not shown."""
+    """The grant is gone when the answer comes. An approval of “yes please” would be one of what is not shown."""
     script = f"ask: Shall I go on?\n{WRITE}"
     task = api.send(script)
     grant_revoke(caller=friend.caller, slug="chat")
@@ -138,7 +138,7 @@ def test_the_answer_to_a_learned_skills_question_is_the_owners_to_decide(strange
 
 
 def test_the_same_request_joins_whatever_else_was_granted(strange: Api, stranger: Keyed) -> None:
-    """B153: neither another skill's grant nor a level makes policy do it, so it waits already."""
+    """Neither another skill's grant nor a level makes policy do it, so it waits already."""
     task = strange.send("Book it.")
     grant_add(caller=stranger.caller, slug="query-availability")
     assert strange.send("Book it.")["id"] == task["id"]
@@ -149,7 +149,7 @@ def test_the_same_request_joins_whatever_else_was_granted(strange: Api, stranger
 
 
 def test_talk_that_came_with_a_revoked_key_does_not_run(strange: Api, stranger: Keyed, product: Product) -> None:
-    """B161: whoever has the stolen key adds to a request that waits."""
+    """A thief with the key adds to a request that waits."""
     task = strange.send("Book it.")
     stolen = key_add(caller=stranger.caller)
     with product.api(stolen) as thief:
@@ -160,7 +160,7 @@ def test_talk_that_came_with_a_revoked_key_does_not_run(strange: Api, stranger: 
 
 
 def test_the_key_of_the_first_message_counts_too(api: Api, friend: Keyed, product: Product) -> None:
-    """B161: the answer came with another one."""
+    """The answer came with another one."""
     first = CallerKey.objects.get(caller=friend.caller)
     task = api.send("ask: Go on?\ndone")
     with product.api(key_add(caller=friend.caller)) as other:
@@ -221,7 +221,7 @@ def test_the_words_of_a_skill_are_bound(strange: Api, stranger: Keyed, field: st
 
 
 def test_what_was_approved_and_canceled_before_it_began_is_void(strange: Api) -> None:
-    """B161: another task has the context meanwhile."""
+    """Another task has the context meanwhile."""
     task = strange.send("Book it.")
     review = review_of(task)
     Review.objects.filter(pk=review.pk).update(state=State.APPROVED)
@@ -232,7 +232,7 @@ def test_what_was_approved_and_canceled_before_it_began_is_void(strange: Api) ->
 
 
 def test_a_key_that_is_revoked_after_the_approval(strange: Api, stranger: Keyed, product: Product) -> None:
-    """B161: nothing runs, and nothing is left that the owner could not decide."""
+    """Nothing runs, and nothing is left that the owner could not decide."""
     task = strange.send("Book it.")
     review = review_of(task)
     # Between the click and the run, as a worker sees it: the approval is not carried over to the task.

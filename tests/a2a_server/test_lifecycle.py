@@ -35,7 +35,7 @@ def test_a_message_becomes_a_task_and_every_step_a_row(api: Api, friend: Keyed) 
 
 
 def test_a_named_skill_without_the_grant_is_rejected_with_a_reason(api: Api, product: Product) -> None:
-    """B21: what is missing, and what would lead to the owner all the same."""
+    """What is missing, and what would lead to the owner all the same."""
     task = api.send(metadata={"skill": "query-availability"})
     assert state_of(task) == "REJECTED"
     assert "not granted" in question_of(task)
@@ -52,7 +52,7 @@ def test_a_misspelt_skill_runs_nothing_and_the_caller_is_told_what_comes_near(ap
 
 
 def test_return_immediately(api: Api) -> None:
-    """B39: true returns the task in progress; unset waits."""
+    """`true` returns the task in progress; unset waits."""
     task = api.send("sleep: 600", at_once=True)
     assert state_of(task) in ("SUBMITTED", "WORKING")
     api.result("CancelTask", {"id": task["id"]})
@@ -60,7 +60,7 @@ def test_return_immediately(api: Api) -> None:
 
 
 def test_a_question_and_its_answer(api: Api) -> None:
-    """B27, B41: the blocking call returns with the question; the context is inferred from the task."""
+    """The blocking call returns with the question; the context is inferred from the task."""
     task = api.send("ask: which day?")
     assert (state_of(task), question_of(task)) == ("INPUT_REQUIRED", "which day?")
     answered = api.send("monday", taskId=task["id"])
@@ -75,7 +75,7 @@ def test_a_question_and_its_answer(api: Api) -> None:
 
 @pytest.mark.parametrize("script", ["hello", "fail: no luck"])
 def test_a_task_that_has_ended_takes_no_message(api: Api, script: str) -> None:
-    """B23: -32004, on both ways to send."""
+    """-32004, on both ways to send."""
     task = api.send(script)
     params = {"message": message(taskId=task["id"])}
     assert api.error("SendMessage", params) == -32004
@@ -85,7 +85,7 @@ def test_a_task_that_has_ended_takes_no_message(api: Api, script: str) -> None:
 
 
 def test_a_canceled_task_takes_no_message(api: Api) -> None:
-    """B23, B35: canceled twice is -32002, continued is -32004."""
+    """Canceled twice is -32002, continued is -32004."""
     task = api.send("ask: well?")
     assert state_of(api.result("CancelTask", {"id": task["id"]})) == "CANCELED"
     assert api.error("CancelTask", {"id": task["id"]}) == -32002
@@ -94,7 +94,7 @@ def test_a_canceled_task_takes_no_message(api: Api) -> None:
 
 @pytest.mark.parametrize("script", ["hello", "fail: no luck"])
 def test_cancel_of_a_task_that_has_ended(api: Api, script: str) -> None:
-    """B35: -32002, 400 on REST."""
+    """-32002, 400 on REST."""
     task = api.send(script)
     assert api.error("CancelTask", {"id": task["id"]}) == -32002
     assert api.http.post(f"/a2a/v1/tasks/{task['id']}:cancel").status_code == 400
@@ -116,7 +116,7 @@ def test_cancel_reaches_a_running_turn(api: Api, product: Product) -> None:
 
 
 def test_a_mismatched_context_is_refused(api: Api) -> None:
-    """B25: -32602, and the task is as it was."""
+    """-32602, and the task is as it was."""
     task = api.send("ask: well?")
     params = {"message": message(taskId=task["id"], contextId="another")}
     assert api.error("SendMessage", params) == -32602
@@ -133,20 +133,20 @@ def test_a_task_that_is_not_there(api: Api) -> None:
 
 
 def test_a_context_is_busy_while_a_task_runs_in_it(api: Api) -> None:
-    """B37: the second is refused, and says when to try again; another context is free."""
+    """The second is refused, and says when to try again; another context is free."""
     task = api.send("sleep: 600", at_once=True, contextId="trip")
     answer = api.rpc("SendMessage", {"message": message(contextId="trip")})
     assert answer["error"]["code"] == -32004
     assert answer["error"]["message"] == "context busy, retry when the current task ends"
     assert state_of(api.send(contextId="other")) == "COMPLETED"
-    assert api.error("SendMessage", {"message": message(taskId=task["id"])}) == -32004  # B36
+    assert api.error("SendMessage", {"message": message(taskId=task["id"])}) == -32004
     api.result("CancelTask", {"id": task["id"]})
     assert state_of(api.send(contextId="trip")) == "COMPLETED"
     assert api.result("ListTasks", {"contextId": "trip"})["totalSize"] == 2
 
 
 def test_one_of_two_racing_answers_wins(api: Api) -> None:
-    """B36: one run, and no trace of the other message."""
+    """One run, and no trace of the other message."""
     for _ in range(5):
         task = api.send("ask: well?")
         bodies = [{"message": message(text, taskId=task["id"])} for text in ("one", "two", "three")]
@@ -160,7 +160,7 @@ def test_one_of_two_racing_answers_wins(api: Api) -> None:
 
 
 def test_two_new_tasks_in_one_context_at_once(api: Api) -> None:
-    """B37: each message is either run alone or refused; no answer is mixed."""
+    """Each message is either run alone or refused; no answer is mixed."""
     bodies = [{"message": message(f"text {number}", contextId="same")} for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda body: api.rpc("SendMessage", body), bodies))
@@ -173,7 +173,7 @@ def test_two_new_tasks_in_one_context_at_once(api: Api) -> None:
 
 
 def test_failures_are_told_redacted(api: Api) -> None:
-    """B47: the provider's error without its secrets; the task has failed."""
+    """The provider's error without its secrets; the task has failed."""
     task = api.send("fail: bad key sk-abcdefgh12345678 for you")
     assert state_of(task) == "FAILED"
     assert "sk-abcdefgh" not in question_of(task)
@@ -195,7 +195,7 @@ def test_each_run_replaces_the_response(api: Api) -> None:
 
 
 def test_memory_is_kept_by_caller_and_context(api: Api, product: Product, second_friend: Keyed) -> None:
-    """B86: the same context id is another conversation for another caller."""
+    """The same context id is another conversation for another caller."""
     api.send("one", contextId="shared")
     api.send("two", contextId="shared")
     with product.api(second_friend.key) as other:
@@ -236,7 +236,7 @@ def test_a_negative_history_length_is_refused(api: Api) -> None:
 def test_referenced_tasks_are_told_to_the_assistant_and_only_the_callers_own(
     api: Api, product: Product, second_friend: Keyed
 ) -> None:
-    """§3.4.3, B83: another's task is as if it did not exist."""
+    """§3.4.3: another's task is as if it did not exist."""
     with product.api(second_friend.key) as other:
         foreign = other.send("a secret")
     own = api.send("a known thing")

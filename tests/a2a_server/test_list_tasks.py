@@ -39,7 +39,7 @@ def _ids(answer: dict[str, Any]) -> list[str]:
 
 
 def test_pages_cover_all_once(api: Api, seven: list[str]) -> None:
-    """B29: ties by id, totalSize before paging, the token always there and empty at the end."""
+    """Ties by id, totalSize before paging, the token always there and empty at the end."""
     seen: list[str] = []
     token, pages = "", 0
     while True:
@@ -53,7 +53,7 @@ def test_pages_cover_all_once(api: Api, seven: list[str]) -> None:
 
 
 def test_filters(api: Api, seven: list[str]) -> None:
-    """B85: the filter is in the count too."""
+    """The filter is in the count too."""
     even = api.result("ListTasks", {"contextId": "even"})
     assert even["totalSize"] == len(even["tasks"]) == 4
     failed = api.result("ListTasks", {"status": "TASK_STATE_FAILED", "contextId": "odd"})
@@ -67,7 +67,7 @@ def test_filters(api: Api, seven: list[str]) -> None:
 
 
 def test_the_same_over_rest(api: Api, seven: list[str]) -> None:
-    """B15: names in camelCase, values as strings."""
+    """Names in camelCase, values as strings."""
     query = {"pageSize": "3", "status": "TASK_STATE_COMPLETED", "statusTimestampAfter": "2026-05-01T12:00:00Z"}
     answer = api.http.get("/a2a/v1/tasks", params=query).json()
     assert (answer["totalSize"], len(answer["tasks"])) == (5, 3)
@@ -108,7 +108,7 @@ def test_artifacts_only_when_asked(api: Api) -> None:
     ],
 )
 def test_bad_parameters(api: Api, params: dict[str, Any]) -> None:
-    """B09, B15: InvalidParams, not a full list."""
+    """InvalidParams, not a full list."""
     assert api.error("ListTasks", params) == -32602
     assert api.http.get("/a2a/v1/tasks", params=params).status_code == 400
 
@@ -121,7 +121,7 @@ def test_no_task_of_another_caller(api: Api, seven: list[str], stranger: Keyed) 
 
 
 def test_a_task_that_moves_between_two_pages_is_caught_up_with(api: Api, seven: list[str]) -> None:
-    """B31: it jumps to the front, past the page edge; asking for what changed since then finds it."""
+    """It jumps to the front, past the page edge; asking for what changed since then finds it."""
     first = api.result("ListTasks", {"pageSize": 3})
     started = first["tasks"][0]["status"]["timestamp"]
     last = seven[-1]

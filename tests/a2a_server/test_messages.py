@@ -38,7 +38,7 @@ def _message(**members: Any) -> dict[str, Any]:
     ],
 )
 def test_invalid_params(api: Api, members: dict[str, Any]) -> None:
-    """B05, B07 (a), B09, B99: -32602 on JSON-RPC, 400 on REST, and no task."""
+    """-32602 on JSON-RPC, 400 on REST, and no task."""
     assert api.error("SendMessage", _message(**members)) == -32602
     assert api.http.post("/a2a/v1/message:send", json=_message(**members)).status_code == 400
     assert api.result("ListTasks")["totalSize"] == 0
@@ -65,20 +65,20 @@ def test_no_message_at_all(api: Api) -> None:
     ],
 )
 def test_parts_that_are_in_order(api: Api, part: dict[str, Any], answer: str) -> None:
-    """B07 (b), B99, B103: members that nobody knows are ignored, data may be any JSON value."""
+    """Members that nobody knows are ignored, data may be any JSON value."""
     task = api.send(parts=[part])
     assert (state_of(task), text_of(task)) == ("COMPLETED", answer)
 
 
 def test_an_empty_text_is_a_text(api: Api) -> None:
-    """B97: presence decides."""
+    """Presence decides."""
     task = api.send(parts=[{"text": ""}])
     assert state_of(task) == "COMPLETED"
     assert task["history"][0]["parts"] == [{"text": ""}]
 
 
 def test_protojson_is_read_in_all_its_forms(api: Api) -> None:
-    """B09: integer enums, snake_case names, integers as strings; camelCase and names are written."""
+    """Integer enums, snake_case names, integers as strings; camelCase and names are written."""
     sent = message()
     body = {"role": 1, "message_id": sent["messageId"], "parts": [{"text": "hi", "media_type": "text/plain"}]}
     task = api.result("SendMessage", {"message": body, "configuration": {"historyLength": "1"}})["task"]

@@ -23,7 +23,7 @@ def _code(body: bytes, version: str = "") -> int:
     "body", [b"", b"{", b"not json", b'{"a": NaN}', b"\xff\xfe", b'{"n": 1e999}', b"[" * 100_000, b"9" * 10_000]
 )
 def test_what_is_no_json_is_a_parse_error(body: bytes) -> None:
-    """B01: -32700, never an internal error."""
+    """-32700, never an internal error."""
     assert _code(body) == -32700
 
 
@@ -41,21 +41,21 @@ def test_what_is_no_json_is_a_parse_error(body: bytes) -> None:
     ],
 )
 def test_a_malformed_envelope_is_an_invalid_request(change: dict[str, Any]) -> None:
-    """B03 (a, b): -32600."""
+    """-32600."""
     body = {name: value for name, value in (SEND | change).items() if value is not None}
     assert _code(json.dumps(body).encode()) == -32600
 
 
 @pytest.mark.parametrize("body", [[], [SEND], "text", 7, None])
 def test_what_is_no_object_is_an_invalid_request(body: Any) -> None:
-    """B03: batches and scalars too."""
+    """Batches and scalars too."""
     assert _code(json.dumps(body).encode()) == -32600
 
 
 @pytest.mark.parametrize("params", ["text", [], [1], 7, True])
 @pytest.mark.parametrize("method", ["SendMessage", "message/send"])
 def test_params_that_are_no_object_are_invalid_params(params: Any, method: str) -> None:
-    """B03 (c): -32602, in both versions."""
+    """-32602, in both versions."""
     assert _code(json.dumps(SEND | {"method": method, "params": params}).encode()) == -32602
 
 
@@ -80,7 +80,7 @@ def test_params_that_are_no_object_are_invalid_params(params: Any, method: str) 
 def test_the_version_is_the_headers_or_the_one_that_has_the_method(
     method: str, header: str, expected: str | int
 ) -> None:
-    """B105: no header is no hindrance where the method says it."""
+    """No header is no hindrance where the method says it."""
     body = json.dumps(SEND | {"method": method}).encode()
     if isinstance(expected, int):
         assert _code(body, header) == expected
@@ -103,7 +103,7 @@ def test_the_version_is_the_headers_or_the_one_that_has_the_method(
     ],
 )
 def test_the_version_of_a_rest_request_shows_in_its_body(path: str, body: Any, header: str, version: str) -> None:
-    """B105, B107."""
+    """The header decides; without one it is what only one of the versions has."""
     assert version_of_rest(path, body, header) == version
 
 
@@ -120,13 +120,13 @@ def test_patch_numbers_do_not_count() -> None:
 
 
 def test_unstorable_characters_are_replaced_in_values_and_keys() -> None:
-    """B103: U+0000 and lone surrogates become U+FFFD; pairs are left alone."""
+    """U+0000 and lone surrogates become U+FFFD; pairs are left alone."""
     body = rb'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"a\u0000":["\ud800x","\ud83d\ude00","\u0000"]}}'
     assert open_jsonrpc(body, "").params == {"a\ufffd": ["\ufffdx", "\U0001f600", "\ufffd"]}
 
 
 def test_errors_over_http_have_the_shape_of_their_binding(api: Api) -> None:
-    """B01, B11: JSON-RPC answers with an envelope, REST with google.rpc.Status."""
+    """JSON-RPC answers with an envelope, REST with google.rpc.Status."""
     answer = api.http.post("/a2a", content=b"{", headers={"Content-Type": "application/json"})
     assert answer.json()["error"]["code"] == -32700
     assert answer.json()["id"] is None

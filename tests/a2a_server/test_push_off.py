@@ -23,7 +23,7 @@ def off(transactional_db: None, friend: Keyed, tmp_path_factory: pytest.TempPath
 
 
 def test_push_is_declined_in_every_form(off: Api) -> None:
-    """B19: -32003 for the four methods and for the inline form, on both bindings and in 0.3."""
+    """-32003 for the four methods and for the inline form, on both bindings and in 0.3."""
     card = httpx.get(f"{off.http.base_url}/.well-known/agent-card.json", timeout=PATIENCE).json()
     assert card["capabilities"]["pushNotifications"] is False
     config = {"taskId": "t", "url": "https://example.com/hook", "id": "c1"}

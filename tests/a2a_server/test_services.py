@@ -143,7 +143,7 @@ def test_the_message_goes_out_after_commit(
     published: list[str],
     django_capture_on_commit_callbacks: Any,
 ) -> None:
-    """B167: a worker never looks for a row that is not there yet."""
+    """A worker never looks for a row that is not there yet."""
     with django_capture_on_commit_callbacks() as callbacks:
         task_id = task_submit(submission=submission()).task_id
         assert published == []
@@ -153,7 +153,7 @@ def test_the_message_goes_out_after_commit(
 
 
 def test_one_worker_gets_a_task(submit: Submit) -> None:
-    """B162: a message delivered twice is run once."""
+    """A message delivered twice is run once."""
     task_id = submit()
     run = task_claim(task_id=task_id, worker="one")
     assert run is not None
@@ -163,7 +163,7 @@ def test_one_worker_gets_a_task(submit: Submit) -> None:
 
 
 def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keyed) -> None:
-    """B145: neither artifact nor state nor lease, whatever its successor did."""
+    """Neither artifact nor state nor lease, whatever its successor did."""
     task_id = submit()
     late = task_claim(task_id=task_id, worker="late")
     assert late is not None
@@ -186,7 +186,7 @@ def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keye
 
 
 def test_an_old_attempt_can_not_touch_a_new_one(submit: Submit, submission: Callable[..., Submission]) -> None:
-    """B145: the attempt number fences, even when the state is the same again."""
+    """The attempt number fences, even when the state is the same again."""
     task_id = submit()
     old = task_claim(task_id=task_id, worker="old")
     assert old is not None
@@ -201,7 +201,7 @@ def test_an_old_attempt_can_not_touch_a_new_one(submit: Submit, submission: Call
 
 
 def test_a_dead_workers_task_fails_on_read_and_by_sweep(submit: Submit, friend: Keyed, published: list[str]) -> None:
-    """B144: "server restarted", with an event; an input-required task holds no lease and stays."""
+    """It says "server restarted", with an event; an input-required task holds no lease and stays."""
     read, swept, asked = submit(), submit(), submit()
     run = None
     for task_id in (read, swept, asked):
@@ -223,7 +223,7 @@ def test_a_dead_workers_task_fails_on_read_and_by_sweep(submit: Submit, friend: 
 
 
 def test_a_lost_message_is_sent_again(submit: Submit, published: list[str]) -> None:
-    """B163, B167: after five seconds, and not at every sweep after that."""
+    """After five seconds, and not at every sweep after that."""
     task_id = submit()
     assert tasks_sweep() == (0, 0)
     with time_machine.travel(timezone.now() + timedelta(seconds=6)):
@@ -234,7 +234,7 @@ def test_a_lost_message_is_sent_again(submit: Submit, published: list[str]) -> N
 
 @pytest.mark.parametrize("state", [*TERMINAL])
 def test_terminal_states_absorb(submit: Submit, friend: Keyed, state: TaskState) -> None:
-    """B33: nothing leads out of a terminal state."""
+    """Nothing leads out of a terminal state."""
     task_id = submit()
     run = task_claim(task_id=task_id, worker="w")
     assert run is not None
@@ -269,7 +269,7 @@ def test_a_refused_message_leaves_nothing(submit: Submit, submission: Callable[.
 def test_a_run_that_was_canceled_writes_no_turn(
     echo: None, submit: Submit, friend: Keyed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B33: canceled between the runner's end and the last write."""
+    """Canceled between the runner's end and the last write."""
     task_id = submit()
 
     async def run(self: EchoRunner, turn: Any, sink: Any, original: Any = EchoRunner.run) -> Any:
@@ -288,7 +288,7 @@ def test_a_run_that_was_canceled_writes_no_turn(
 def test_an_unexpected_exception_says_nothing_of_itself(
     echo: None, submit: Submit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B47: the caller learns that it failed, the log learns why."""
+    """The caller learns that it failed, the log learns why."""
 
     async def run(self: EchoRunner, turn: Any, sink: Any) -> Any:
         raise RuntimeError("the secret inside")

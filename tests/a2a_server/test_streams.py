@@ -35,7 +35,7 @@ def _text(events: list[dict[str, Any]]) -> str:
 
 
 def test_a_stream_begins_with_the_task_and_ends_with_its_end(api: Api) -> None:
-    """§3.1.2, B43, B63: task, then updates; the first chunk of an artifact is no append; the last event is terminal."""
+    """§3.1.2: task, then updates; the first chunk of an artifact is no append; the last event is terminal."""
     with api.stream("SendStreamingMessage", {"message": message("stream: 30")}) as events:
         seen = list(events)
     assert _kinds(seen)[0] == "task"
@@ -49,7 +49,7 @@ def test_a_stream_begins_with_the_task_and_ends_with_its_end(api: Api) -> None:
     task = seen[0]["task"]
     for event in seen[1:]:
         (update,) = event.values()
-        assert (update["taskId"], update["contextId"]) == (task["id"], task["contextId"])  # B49
+        assert (update["taskId"], update["contextId"]) == (task["id"], task["contextId"])
     final = api.get(task["id"])
     assert _text(seen) == final["artifacts"][0]["parts"][0]["text"]
 
@@ -97,7 +97,7 @@ def test_a_stream_ends_when_the_task_asks(api: Api) -> None:
 
 
 def test_a_subscriber_to_a_waiting_task_gets_the_snapshot_and_what_follows(api: Api) -> None:
-    """B59: parked tasks can be followed."""
+    """Parked tasks can be followed."""
     task = api.send("ask: well?")
     with api.stream("SubscribeToTask", {"id": task["id"]}) as events:
         assert next(events)["task"] == task
@@ -113,7 +113,7 @@ def test_a_subscriber_to_a_waiting_task_gets_the_snapshot_and_what_follows(api: 
 @pytest.mark.parametrize("verb", ["GET", "POST"])
 @pytest.mark.parametrize("colon", [":", "%3A"])
 def test_subscribe_over_rest_by_both_verbs(api: Api, verb: str, colon: str) -> None:
-    """B13: POST and GET, the colon encoded or not."""
+    """POST and GET, the colon encoded or not."""
     task = api.send("ask: well?")
     url = f"/a2a/v1/tasks/{task['id']}{colon}subscribe"
     with api.http.stream(verb, url, headers={"A2A-Version": "1.0"}) as response:
@@ -122,7 +122,7 @@ def test_subscribe_over_rest_by_both_verbs(api: Api, verb: str, colon: str) -> N
 
 
 def test_stream_headers(api: Api) -> None:
-    """B65: nothing on the way may buffer."""
+    """Nothing on the way may buffer."""
     with api.http.stream("POST", "/a2a/v1/message:stream", json={"message": message()}) as response:
         assert response.headers["x-accel-buffering"] == "no"
         assert response.headers["cache-control"] == "no-cache"
@@ -131,7 +131,7 @@ def test_stream_headers(api: Api) -> None:
 
 @pytest.mark.parametrize("script", ["hello", "fail: no luck"])
 def test_subscribe_to_a_task_that_has_ended_is_an_error_and_no_stream(api: Api, script: str) -> None:
-    """B57, B61: -32004 / 400 with a JSON content type."""
+    """-32004 / 400 with a JSON content type."""
     task = api.send(script)
     answer = api.http.post(
         "/a2a", json={"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task["id"]}}
@@ -144,7 +144,7 @@ def test_subscribe_to_a_task_that_has_ended_is_an_error_and_no_stream(api: Api, 
 
 @pytest.mark.parametrize("body", [{}, {"message": {"parts": []}}, {"message": message(taskId="nope")}])
 def test_what_is_wrong_with_a_streaming_request_is_a_plain_error(api: Api, body: dict[str, Any]) -> None:
-    """B61: until the first event is ready the answer is a normal HTTP error."""
+    """Until the first event is ready the answer is a normal HTTP error."""
     answer = api.http.post("/a2a/v1/message:stream", json=body)
     assert answer.status_code in (400, 404)
     assert "error" in answer.json()

@@ -36,7 +36,7 @@ def _create(api: Api, task: dict[str, Any], url: str, **members: Any) -> dict[st
 
 
 def test_every_status_change_of_every_way_to_send(api: Api) -> None:
-    """B73: blocking, at once, streaming, on both bindings; then an answer by another call, then a cancel."""
+    """Blocking, at once, streaming, on both bindings; then an answer by another call, then a cancel."""
     with Receiver() as receiver:
         api.result("SendMessage", _inline(receiver, path="/blocking"))
         at_once = _inline(receiver, path="/at-once")
@@ -82,7 +82,7 @@ def test_what_is_sent_is_the_task_as_it_was_at_that_event(api: Api) -> None:
 
 
 def test_a_webhook_that_comes_late_gets_the_task_as_it_is_once(api: Api) -> None:
-    """B81: nothing between the answer and the registration is lost."""
+    """Nothing between the answer and the registration is lost."""
     task = api.send("hello")
     with Receiver() as receiver:
         _create(api, task, receiver.url)
@@ -108,7 +108,7 @@ def test_a_webhook_that_comes_late_gets_the_task_as_it_is_once(api: Api) -> None
 def test_credentials_are_sent_and_never_shown(
     api: Api, product: Product, config: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    """B69, B75: as headers to the webhook, and nowhere else: not in answers, logs or the database's text."""
+    """As headers to the webhook, and nowhere else: not in answers, logs or the database's text."""
     with Receiver() as receiver:
         task = api.result("SendMessage", _inline(receiver, **config))["task"]
         wait_for(lambda: receiver.states()[-1:] == ["COMPLETED"])
@@ -144,7 +144,7 @@ def test_signatures(api: Api, friend: Keyed) -> None:
 
 
 def test_order_is_kept_over_retries(api: Api) -> None:
-    """B71: a later event waits for an earlier one's retries."""
+    """A later event waits for an earlier one's retries."""
     failing = {1, 2}
     with Receiver(lambda _request, number: 500 if number in failing else 200) as receiver:
         api.result("SendMessage", _inline(receiver))
@@ -211,7 +211,7 @@ def test_a_redirect_is_not_followed(api: Api) -> None:
     ],
 )
 def test_addresses_that_are_refused_at_registration(api: Api, url: str) -> None:
-    """B68: on every route, and nothing is left of the refused request."""
+    """On every route, and nothing is left of the refused request."""
     task = api.send()
     config = {"taskId": task["id"], "url": url}
     assert api.error("CreateTaskPushNotificationConfig", config) == -32602
@@ -242,7 +242,7 @@ def test_configs_that_are_refused(api: Api, config: dict[str, Any]) -> None:
 
 
 def test_configs_over_both_bindings(api: Api) -> None:
-    """B13, B15, B79: create, get, list in pages, delete twice; ids of the server's where none is given."""
+    """Create, get, list in pages, delete twice; ids of the server's where none is given."""
     task = api.send()
     url = "https://hooks.invalid/x"
     made = _create(api, task, url)
@@ -271,7 +271,7 @@ def test_configs_over_both_bindings(api: Api) -> None:
 
 
 def test_another_callers_webhooks_are_none(api: Api, product: Product, second_friend: Keyed) -> None:
-    """B83: none of the four calls tells a foreign task from an unknown one."""
+    """None of the four calls tells a foreign task from an unknown one."""
     task = api.send()
     config = _create(api, task, "https://hooks.invalid/x", token="t0ken")
     with product.api(second_friend.key) as other:
@@ -299,7 +299,7 @@ def test_a_task_has_only_so_many_webhooks(api: Api) -> None:
 
 
 def test_a_03_webhook_gets_the_bare_task(api: Api) -> None:
-    """B113: the whole task in the 0.3 shape, for each status change."""
+    """The whole task in the 0.3 shape, for each status change."""
     old = {"kind": "message", "role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hello"}]}
     with Receiver() as receiver:
         configuration = {"pushNotificationConfig": {"url": receiver.url, "token": "t0ken"}}
@@ -332,7 +332,7 @@ def test_a_worker_killed_in_mid_delivery_delivers_again(api: Api, product: Produ
 
 
 def test_a_failure_by_the_sweep_is_told(api: Api, product: Product) -> None:
-    """B73, B144: nobody called, and the webhook still hears of it."""
+    """Nobody called, and the webhook still hears of it."""
     with Receiver() as receiver:
         params = _inline(receiver, "sleep: 600")
         params["configuration"]["returnImmediately"] = True

@@ -73,7 +73,6 @@ async def test_the_cap(folder: Path, inbound: ToolContext, sink: RecordingSink, 
 
 
 async def test_an_empty_file_is_a_file(folder: Path, inbound: ToolContext, sink: RecordingSink) -> None:
-    """B97."""
     (folder / "notes/empty.txt").touch()
     await send(inbound, "notes/empty.txt")
     assert sink.artifacts[0]["parts"] == [{"raw": "", "filename": "empty.txt", "mediaType": "text/plain"}]
@@ -132,7 +131,7 @@ def test_a_long_name_keeps_its_ending() -> None:
     ],
 )
 def test_the_true_type(head: bytes, declared: str, filename: str, kind: str) -> None:
-    """B101."""
+    """What a file is shows in its first bytes; its name and what the caller says count where they say nothing."""
     assert sniff(head, declared, filename) == kind
 
 

@@ -86,7 +86,7 @@ def test_a_caller_with_a_token(trusting: Product, httpserver: HTTPServer, friend
 
 
 def test_calls_that_are_refused(trusting: Product) -> None:
-    """B87: 401 for each, counted by reason and path, without the token; agents of a closed issuer are not admitted."""
+    """401 for each, counted by reason and path, without the token; agents of a closed issuer are not admitted."""
     closed = token(EC, "ES256", kid="e", iss=OTHER)
     for bad, reason in (
         (token(EC, "ES256", kid="e", iss=OTHER, aud="x"), "wrong-audience"),

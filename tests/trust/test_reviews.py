@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("broker_is_away")
     ],
 )
 def test_of_decisions_that_race_one_is_taken(stranger: Keyed, decisions: tuple[Decision, ...]) -> None:
-    """B152: a double click, two tabs, approve with decline: one decision, and the others see it."""
+    """A double click, two tabs, approve with decline: one decision, and the others see it."""
     for _ in range(5):
         review = waiting(stranger.caller)
 
@@ -63,7 +63,7 @@ def test_of_decisions_that_race_one_is_taken(stranger: Keyed, decisions: tuple[D
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("turn", range(5))
 def test_approving_and_canceling_at_once(stranger: Keyed, turn: int) -> None:
-    """B161: whichever is first, they agree in the end, and neither locks the other out."""
+    """Whichever is first, they agree in the end, and neither locks the other out."""
     review = waiting(stranger.caller)
     at_once(
         [
@@ -80,7 +80,7 @@ def test_approving_and_canceling_at_once(stranger: Keyed, turn: int) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("turn", range(5))
 def test_approving_and_disabling_at_once(stranger: Keyed, turn: int) -> None:
-    """B161: nothing runs after it: a worker asks once more whether the caller is let in."""
+    """Nothing runs after it: a worker asks once more whether the caller is let in."""
     review = waiting(stranger.caller)
     at_once(
         [

@@ -114,7 +114,7 @@ def test_only_long_keys_are_hinted_at(key: str, hint: str) -> None:
 
 
 def test_the_owners_change_does_not_undo_what_others_wrote_meanwhile(friend: Keyed) -> None:
-    """B143: a form opened before the caller's next task keeps that task's count, and its own fields."""
+    """A form opened before the caller's next task keeps that task's count, and its own fields."""
     stale = Caller.objects.get(pk=friend.caller.pk)
     Caller.objects.filter(pk=stale.pk).update(interaction_count=7, enabled=False)
     caller_update(caller=stale, level=Level.LEARN, note="seen")

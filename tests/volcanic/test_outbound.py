@@ -42,7 +42,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return dialled
 
 
-# What is refused before anything is sent (B68).
+# What is refused before anything is sent.
 
 INWARD = [
     *["http://169.254.169.254/latest/meta-data", "https://169.254.169.254/", "http://127.0.0.1:8000/admin"],

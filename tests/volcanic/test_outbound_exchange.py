@@ -193,7 +193,7 @@ async def test_a_dead_address_does_not_hide_a_living_one(names: Names) -> None:
 
 @opened
 async def test_a_hanging_server_does_not_hold_up_others() -> None:
-    """B77: as many requests as you like may hang; the next one, to another server, is answered at once."""
+    """Sixty requests hang; the next one, to another server, is answered."""
     async with serving(silence) as hanging, serving(answer(b"hello")) as server:
         waiting = [asyncio.create_task(get(f"http://peer.test:{hanging.port}/")) for _ in range(60)]
         while hanging.connections < 60:
