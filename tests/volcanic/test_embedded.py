@@ -416,3 +416,15 @@ def test_for_command_brings_what_the_command_lacks(
     with embedded.for_command(command):
         pass
     assert asked == expected
+
+
+def test_the_folder_is_the_project_s_wherever_a_command_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VOLCANIC_VAR", raising=False)
+    assert embedded.var_folder() == PROJECT / "var"
+    monkeypatch.setenv("VOLCANIC_VAR", "elsewhere")
+    assert embedded.var_folder() == PROJECT / "elsewhere"
+    done = subprocess.run(
+        [sys.executable, "-m", "volcanic.processes.embedded", "remove", str(PROJECT)], capture_output=True, cwd=PROJECT
+    )
+    assert done.returncode == 2
+    assert b"not deleted" in done.stderr
