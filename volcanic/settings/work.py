@@ -53,7 +53,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
         "options": {"expires": 80000},
     },
     "tell-owners": {"task": "volcanic.tasks.tell", "schedule": 5.0, "options": {"expires": 10}},
-    "prune-notices": {
+    "prune-notifications": {
         "task": "volcanic.tasks.prune",
         "schedule": crontab(hour="3", minute="37"),
         "options": {"expires": 80000},
