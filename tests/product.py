@@ -125,7 +125,7 @@ class Product:
 
     def lets_go_of(self, task_id: str) -> None:
         """Returns when the worker has given up a run that is not its own any more: it writes nothing after that."""
-        ends = (f"{task_id} stopped: no longer its own", f"{task_id} ended too late")
+        ends = (f"{task_id} stopped: its lease was lost", f"{task_id} ended too late")
         wait_for(lambda: any(end in self.log("worker") for end in ends))
 
     def connections(self, name: str) -> int:
