@@ -1,4 +1,4 @@
-"""The built-in skills: answered where the request arrives, without a model and without a worker."""
+"""Built-in skills: notify-user and query-availability, answered in the web process without a model and a worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,23 +28,23 @@ _AVAILABILITY = {
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a built-in skill answers, and what is left for the owner."""
+    """The answer of a built-in skill, with the notification and the note for the owner."""
 
     artifact: dict[str, Any]
     text: str
-    # A line for the owner, "" for none, and its kind.
+    # The text and kind of the notification for the owner; "" for no notification.
     notice: str = ""
     notice_kind: str = Notification.Kind.REPORT
-    # Kept in the working memory of the task, "" for nothing.
+    # The note kept in the task's working memory; "" for no note.
     note: str = ""
 
 
 def answer_for(submission: Submission) -> Answer | None:
-    """Returns the answer to a request for a built-in skill that its caller may have at once; None for any other
-    request, which a worker looks at.
+    """Returns the answer to a request for a built-in skill, if policy allows the request at once.
 
-    Raises InvalidParams for a message without text, ContentTypeNotSupported for files, NotSupported where the owner
-    has not read what is there already.
+    Returns None for any other request; a worker handles those. Raises InvalidParams for a message without text,
+    ContentTypeNotSupported for files, and NotSupported when the owner has MAX_UNREAD_MESSAGES unread messages of the
+    caller's.
     """
     standing = caller_standing(caller_id=submission.caller_id, most_unread=settings.MAX_UNREAD_MESSAGES)
     if standing is None:
@@ -68,7 +68,10 @@ def answer_for(submission: Submission) -> Answer | None:
 
 
 def _built_in(submission: Submission, standing: Standing) -> str | None:
-    """Returns the id of the built-in skill that it names. No statement where it is exact: nothing else has it."""
+    """Returns the id of the built-in skill that a submission names, None for any other skill.
+
+    An exact id needs no database statement, since no other skill can have the id of a built-in skill.
+    """
     if submission.skill in (NOTIFY_USER, QUERY_AVAILABILITY):
         return str(submission.skill)
     skill = named_skill(submission.skill, workspace_id=submission.workspace_id, grants=standing.grants)
@@ -83,7 +86,11 @@ def answer(
     *,
     reported: bool = False,
 ) -> Answer:
-    """Returns what the built-in skill `slug` answers to a message. Raises as `answer_for` does."""
+    """Returns the answer of the built-in skill `slug` to a message.
+
+    `reported` says that the owner is told of a question for their availability. Raises InvalidParams for a message
+    without text, and NotSupported when the owner has too many unread messages.
+    """
     if slug == NOTIFY_USER:
         return _notify_user(message, standing)
     assert slug == QUERY_AVAILABILITY, slug

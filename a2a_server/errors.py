@@ -1,8 +1,8 @@
-"""What can go wrong with a caller's request, in our own words. `wire.py` gives each its A2A error."""
+"""Errors in a caller's request. `wire.py` maps each to its A2A error. The texts are sent to the caller."""
 
 
 class RequestError(Exception):
-    """A request that the caller has to change. Its text says how."""
+    """A request that the caller has to change. The text says how."""
 
 
 class InvalidParams(RequestError):
@@ -10,14 +10,14 @@ class InvalidParams(RequestError):
 
 
 class TaskNotFound(RequestError):
-    """There is no such task for this caller: unknown and another's look the same."""
+    """The caller has no such task. An unknown task and another caller's task give the same error."""
 
     def __init__(self, _task_id: str = "") -> None:
         super().__init__("Task not found")
 
 
 class NotSupported(RequestError):
-    """The task or context is in a state in which this can't be done. The text says when it can."""
+    """The operation is impossible in the present state of the task or context. The text says when it is possible."""
 
 
 class NotCancelable(RequestError):
@@ -25,7 +25,7 @@ class NotCancelable(RequestError):
 
 
 class ContentTypeNotSupported(RequestError):
-    """A part's media type that the assistant does not take. The text names those it takes."""
+    """The assistant does not take a part's media type. The text names the types that it takes."""
 
 
 class PushNotSupported(RequestError):
@@ -36,7 +36,7 @@ class PushNotSupported(RequestError):
 
 
 class QuotaExceeded(RequestError):
-    """The caller has as much as it may. The text says of what, how much, and how much is allowed."""
+    """The caller has used up a quota. The text names the quota, its limit and the amount used."""
 
     def __init__(self, quota: str, *, limit: int, used: int, text: str) -> None:
         super().__init__(f"Quota {quota} exceeded: {text}")

@@ -33,7 +33,7 @@ DOWNLOAD_SECONDS = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class IncomingFile:
-    """A file part of a message: its bytes, or where they are to be had."""
+    """A file part of a message, with its bytes in `content` or the address to fetch them from in `url`."""
 
     position: int
     filename: str
@@ -43,12 +43,12 @@ class IncomingFile:
 
     @property
     def label(self) -> str:
-        """What to call it to its sender."""
+        """Returns the file's name for error messages to its sender: the file name, or the part's position."""
         return repr(self.filename) if self.filename else f"in parts[{self.position}]"
 
 
 def incoming_file(*, position: int, filename: str, declared_type: str, content: bytes) -> IncomingFile:
-    """Returns a file given by its bytes. Raises InvalidParams if it is over MAX_FILE_BYTES."""
+    """Returns a file given by its bytes. Raises InvalidParams for a file over MAX_FILE_BYTES."""
     file = IncomingFile(position=position, filename=filename[:255], declared_type=declared_type[:255], content=content)
     if len(content) > settings.MAX_FILE_BYTES:
         raise InvalidParams(f"The file {file.label} is over {settings.MAX_FILE_BYTES} bytes.")
@@ -56,7 +56,7 @@ def incoming_file(*, position: int, filename: str, declared_type: str, content: 
 
 
 def incoming_url(*, position: int, filename: str, declared_type: str, url: str) -> IncomingFile:
-    """Returns a file given by its address; a `data:` URL is decoded at once. Raises InvalidParams for a bad one."""
+    """Returns a file given by its URL; a `data:` URL is decoded at once. Raises InvalidParams for a bad URL."""
     if url[:5].lower() == "data:":
         media_type, content = _decode_data_url(position, url)
         return incoming_file(
@@ -80,9 +80,9 @@ def _decode_data_url(position: int, url: str) -> tuple[str, bytes]:
 
 
 def files_keep(*, task_id: uuid.UUID, files: Sequence[IncomingFile]) -> None:
-    """Keeps the files of a message until its task is run, in the transaction that makes the task.
+    """Stores the files of a message in the database until the task's run, in the transaction that makes the task.
 
-    A task that is continued brings further files: their positions follow on.
+    Files of a later message of the same task get the positions after the earlier files.
     """
     start = InboundFile.objects.filter(task_id=task_id).count()
     InboundFile.objects.bulk_create(
@@ -99,14 +99,17 @@ def files_keep(*, task_id: uuid.UUID, files: Sequence[IncomingFile]) -> None:
 
 
 def file_line(filename: str, declared_type: str, url: str = "") -> str:
-    """Returns how a file that came is shown before anybody has looked into it: `url` is where it is to be fetched."""
+    """Returns the line that shows a file to the owner or the assistant before the file is opened.
+
+    The line holds the name and type that the caller gave, and the address of a file that has to be fetched.
+    """
     line = f"{filename or 'a file without a name'} ({declared_type or 'type not given'})"
     return f"{line}, to be fetched from {url}" if url.startswith(("http:", "https:")) else line
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file in the inbox: its path in the workspace, true type and size in bytes."""
+    """A file in the inbox: its path in the workspace, its detected media type, and its size in bytes."""
 
     path: str
     media_type: str
@@ -114,11 +117,12 @@ class StoredFile:
 
 
 def files_store(*, task_id: uuid.UUID, workspace: Path, caller: str) -> list[StoredFile]:
-    """Puts the files that came for this run into the caller's inbox and returns them. From a worker's own thread.
+    """Writes the files that came for this run into the caller's inbox and returns them. Runs in a worker's thread.
 
-    All or none: if one can't be had, what this call wrote is taken away again and TurnFailedError says which file and
-    why. A worker that died in the middle has left files of this task only, and they are written again. Written under
-    the rules of the caller's own turns, which may have put a link in the way.
+    All files are written, or no file. If one can't be fetched or written, the files that this call wrote are removed,
+    and TurnFailedError names the file and the reason. A worker that died in the middle has left files of this task
+    only, and the next run writes them again. The files are written under the rules of the caller's own turns, since
+    such a turn may have put a link in the way.
     """
     waiting = list(InboundFile.objects.filter(task_id=task_id, path="").order_by("position"))
     stored_before = InboundFile.objects.filter(task_id=task_id).exclude(path="")

@@ -1,4 +1,4 @@
-"""The tasks that callers gave us, and the log of what happened to each."""
+"""Models of the A2A server: tasks with artifacts, events and files, received messages, webhooks and deliveries."""
 
 import uuid
 
@@ -13,7 +13,7 @@ from volcanic.models import LeasedRow, Session
 
 
 class TaskState(models.TextChoices):
-    """The states of a task: those of the specification (4.1.3), in lower case and without the prefix."""
+    """The states of a task: the names of the specification (4.1.3) in lower case, without the prefix TASK_STATE_."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -31,7 +31,7 @@ TERMINAL = (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState
 
 
 class Task(models.Model):
-    """An A2A task. JSON columns hold the wire's 1.0 form, so that reading a task is no translation.
+    """An A2A task. JSON columns hold the 1.0 wire form, so that a task is read without conversion.
 
     Only `a2a_server.services` writes a task's state.
     """
@@ -49,36 +49,37 @@ class Task(models.Model):
     hops = models.PositiveIntegerField(default=0)
     # The number of the last event of this task.
     seq = models.PositiveIntegerField(default=0)
-    # Counts the runs. Each write of a run names its attempt, so that a worker presumed dead can't write any more.
+    # The number of runs so far, and the fencing number of the present run. Each write of a run names its attempt, so
+    # that a worker presumed dead can't write any more.
     attempt = models.PositiveIntegerField(default=0)
     worker = models.CharField(max_length=100, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     enqueued_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # The keys that its messages came with, where they came with any: is one revoked, it does not run any more.
+    # The ids of the API keys that the task's messages came with. A task with a revoked key does not run any more.
     keys = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
-    # Of what its first message asks for, whatever the message's id; see trust.digests.
+    # The digest of the request in the task's first message, without the message's id; see trust.digests.
     request_digest = models.CharField(max_length=64, blank=True, db_default="", editable=False)
-    # The id of the skill that it last ran on, which an answer to a question of that run goes on with; empty for a plain
-    # request.
+    # The id of the skill of the last run, "" for a plain request. An answer to a question of that run uses it again.
     skill = models.CharField(max_length=64, blank=True, db_default="", editable=False)
-    # Its run only reads: should the worker die, another does it again.
+    # The present run only reads, so another worker may repeat the run should the worker die.
     repeatable = models.BooleanField(default=False, db_default=False, editable=False)
-    # How often that was begun, for what waits now.
+    # The number of repeatable runs begun since the last message or decision. Limits their repetition.
     retries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    # What the run that is going on is for and has used so far: what the owner is told should it be broken off.
+    # The report that the owner gets should the present run be ended from outside: the request, and the tools and files
+    # used so far.
     pending_report = models.TextField(blank=True, db_default="", editable=False)
-    # The owner wants to keep it: pruning passes it over.
+    # The owner wants to keep the task: pruning never deletes it.
     pinned = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [
             models.CheckConstraint(condition=Q(state__in=TaskState.values), name="task_state_listed"),
-            # Refuses a second run in a context ("context busy").
+            # Refuses a second run in a context: the error "context busy".
             models.UniqueConstraint(
                 fields=["session"], condition=Q(state__in=["submitted", "working"]), name="task_one_running_per_session"
             ),
-            # A run holds a lease; nothing else does.
+            # A working task has a lease, and a task in any other state has no lease.
             models.CheckConstraint(
                 condition=Q(state="working", lease_expires_at__isnull=False)
                 | (~Q(state="working") & Q(lease_expires_at__isnull=True)),
@@ -86,22 +87,22 @@ class Task(models.Model):
             ),
         ]
         indexes = [
-            # ListTasks: a caller's tasks, newest status first.
+            # For ListTasks: a caller's tasks, the newest status first.
             models.Index(fields=["caller", "-status_at", "-id"], name="task_list_of_caller"),
-            # The admin: everybody's tasks, newest first.
+            # For the admin: the tasks of all callers, the newest status first.
             models.Index(fields=["-status_at", "-id"], name="task_recent"),
-            # ListTasks with contextId.
+            # For ListTasks with contextId.
             models.Index(fields=["caller", "context_id", "-status_at", "-id"], name="task_list_of_context"),
-            # The sweep: runs whose lease has passed, submitted tasks that nobody claimed.
+            # For the sweep: runs whose lease has passed, and submitted tasks that no worker claimed.
             models.Index(fields=["lease_expires_at"], condition=Q(state="working"), name="task_expired_runs"),
             models.Index(fields=["enqueued_at"], condition=Q(state="submitted"), name="task_unclaimed"),
-            # Quotas: how much of a caller's is running or waits for somebody.
+            # For quotas: a caller's tasks that run or wait for somebody.
             models.Index(
                 fields=["caller", "context_id", "state"],
                 condition=Q(state__in=["submitted", "working", "input_required", "auth_required"]),
                 name="task_open_of_caller",
             ),
-            # Pruning: what ended long ago.
+            # For pruning: tasks that ended long ago and are not pinned.
             models.Index(
                 fields=["status_at"],
                 condition=Q(state__in=["completed", "failed", "canceled", "rejected"], pinned=False),
@@ -114,7 +115,7 @@ class Task(models.Model):
 
 
 class Artifact(models.Model):
-    """One output of a task. Apart from the task's row, so that a change of status never rewrites large bytes."""
+    """One output of a task. In a table of its own, so that a change of the task's status never rewrites a large row."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="artifacts")
     artifact_id = models.CharField(max_length=100)
@@ -130,7 +131,7 @@ class Artifact(models.Model):
 
 
 class TaskEvent(models.Model):
-    """One line of a task's append-only log, in the order every stream shows: a `StreamResponse` in JSON."""
+    """One event of a task's append-only log: a `StreamResponse` in JSON. All streams send events in order of `seq`."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveIntegerField()
@@ -148,10 +149,10 @@ class TaskEvent(models.Model):
 
 
 class ReceivedMessage(models.Model):
-    """A message that was accepted, so that the same one sent again within a while is not acted on twice."""
+    """A message that was accepted. The same message again within DUPLICATE_WINDOW_SECONDS makes no second task."""
 
     caller = models.ForeignKey(Caller, on_delete=models.CASCADE, related_name="+")
-    # Of the whole message, its id included: other content under the same id is another message.
+    # The digest of the whole message, its id included: other content under the same id is another message.
     digest = models.CharField(max_length=64)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
     received_at = models.DateTimeField(default=timezone.now)
@@ -166,20 +167,20 @@ class ReceivedMessage(models.Model):
 
 
 class InboundFile(models.Model):
-    """A file that a message brought, from its acceptance until it is in the workspace's inbox.
+    """A file that a message brought, before and after it is written into the workspace's inbox.
 
-    The web process keeps the bytes here, in the transaction that makes the task; the worker writes the file and lets
-    the bytes go. So no file is in an inbox without a task, and no task waits for a file that was lost.
+    The web process stores the bytes here, in the transaction that makes the task. The worker writes the file into the
+    inbox and deletes the bytes here. So no file is in an inbox without a task, and no task waits for a lost file.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="files")
     position = models.PositiveIntegerField()
     filename = models.CharField(max_length=255, blank=True)
     declared_type = models.CharField(max_length=255, blank=True)
-    # One of the two, until the file is stored.
+    # The bytes, or the address to fetch them from. `content` is null after the file is in the inbox.
     content = models.BinaryField(null=True)
     url = models.TextField(blank=True)
-    # Where it lies in the workspace, its true type and size, once it is stored.
+    # The path in the workspace, the detected media type, and the size in bytes, after the file is in the inbox.
     path = models.TextField(blank=True)
     media_type = models.CharField(max_length=255, blank=True)
     size = models.PositiveBigIntegerField(null=True)
@@ -207,7 +208,7 @@ class PushConfig(models.Model):
     token = EncryptedTextField(null=True, blank=True)
     auth_scheme = models.CharField(max_length=50, blank=True)
     auth_credentials = EncryptedTextField(null=True, blank=True)
-    # The protocol version that it was registered with, in which it is told.
+    # The protocol version of the registration. Deliveries use the same version.
     version = models.CharField(max_length=3, default="1.0")
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -226,7 +227,7 @@ class PushConfig(models.Model):
 
 
 class PushDelivery(LeasedRow):
-    """One call that a webhook is owed: the task as it was at event `seq`. Written with that event."""
+    """One delivery to a webhook: the task as it was at event `seq`. Inserted with that event."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -246,7 +247,7 @@ class PushDelivery(LeasedRow):
             models.CheckConstraint(condition=Q(state__in=["pending", "delivered"]), name="delivery_state_listed"),
         ]
         indexes = [
-            # The next delivery of a config, and the sweep over what is due.
+            # For the next delivery of a config, and for the sweep over due deliveries.
             models.Index(fields=["config", "seq"], condition=Q(state="pending"), name="delivery_pending"),
         ]
 

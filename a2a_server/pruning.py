@@ -1,8 +1,8 @@
-"""Deletes what ended long ago: tasks with all that is theirs, and what is left over without them.
+"""Pruning: deletes tasks that ended long ago with their rows and files, and rows and folders left without a task.
 
-In short transactions of a batch each, which pass over every row that somebody else holds; it comes with the next batch
-or run. Any number of runs may go on at once, and one that is broken off has done whole batches. Files go after the
-rows: a folder in an inbox whose task is no more is deleted by whichever run finds it.
+Each batch is a short transaction, which passes over rows that another transaction has locked; the next batch or pruning
+deletes them. Several prunings may work at once. An interrupted pruning has deleted whole batches. Files are deleted
+after the rows: each pruning deletes all inbox folders whose task no longer exists.
 """
 
 import logging
@@ -32,7 +32,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Pruned:
-    """How much was deleted, or would be. A task's own rows go with it and are not counted."""
+    """The numbers of rows and folders deleted, or found by a dry run. Rows that go with a task are not counted."""
 
     tasks: int
     turns: int
@@ -48,16 +48,17 @@ class Pruned:
 
 
 def task_set_pinned(*, task_id: uuid.UUID, pinned: bool) -> bool:
-    """Keeps a task from being pruned, or no longer. Returns whether this call changed anything."""
+    """Pins a task, which keeps it from being pruned, or unpins it. Returns whether this call changed the task."""
     return bool(Task.objects.filter(pk=task_id, pinned=not pinned).update(pinned=pinned))
 
 
 def tasks_prune(*, days: int | None = None, dry_run: bool = False, batch: int = BATCH) -> Pruned:
-    """Deletes tasks that ended more than `days` (RETENTION_DAYS) ago, with their events, artifacts, files, webhooks
-    and turns; sessions that this or something else left empty; marks of messages that are no duplicates any more; and
-    the files on disk. Pinned tasks stay with all that is theirs. 0 days keeps tasks and sessions.
+    """Deletes tasks that ended more than `days` days ago (RETENTION_DAYS by default). Returns the numbers deleted.
 
-    `dry_run` only counts, as of now.
+    With a task go its events, artifacts, files, webhooks, review and turns. Further deletes empty sessions, marks of
+    received messages older than DUPLICATE_WINDOW_SECONDS, and inbox folders without a task. Pinned tasks stay with all
+    their rows and files. 0 days keeps tasks and sessions. `dry_run` deletes nothing and counts as of now. `batch` is
+    the number of rows in one transaction.
     """
     days = settings.RETENTION_DAYS if days is None else days
     before = timezone.now() - timedelta(days=days) if days else None
@@ -72,7 +73,7 @@ def _prunable(before: datetime) -> QuerySet[Task]:
 
 
 def _empty(before: datetime) -> QuerySet[Session]:
-    """Callers' sessions that nothing is in and that nobody used for long."""
+    """Returns the callers' sessions without tasks and turns that were last used before `before`."""
     return Session.objects.filter(
         ~Exists(Task.objects.filter(session=OuterRef("pk"))),
         ~Exists(Turn.objects.filter(session=OuterRef("pk"))),
@@ -103,22 +104,24 @@ def _delete_tasks(before: datetime, batch: int) -> tuple[int, int]:
     if not rows:
         return 0, 0
     origins = [task_origin(task_id) for task_id, _ in rows]
-    # The session finds them: turns have no index on their origin.
+    # The filter names the sessions too, since turns have an index on the session and no index on the origin.
     turns = Turn.objects.filter(session_id__in={session_id for _, session_id in rows}, origin__in=origins)
     deleted_turns, _ = turns.delete()
-    # What the owner was shown of it. What they decided stays, for learning.
+    # Reviews go with their tasks. The observations of the owner's decisions stay, for learning.
     Review.objects.filter(task__in=[task_id for task_id, _ in rows]).delete()
-    # Only the ids: a task's history may be long. What refers to a task goes with it, push deliveries too.
+    # Reads the ids only, since a task's history may be long. Rows that refer to a task, push deliveries among them, go
+    # with the task.
     Task.objects.only("pk").filter(pk__in=[task_id for task_id, _ in rows]).delete()
     return len(rows), deleted_turns
 
 
 @transaction.atomic
 def _delete_sessions(before: datetime, batch: int) -> int:
-    # A message that comes for such a session in this moment holds it, or else waits for us and makes it anew.
+    # A message that comes for such a session at this moment either holds its lock, so that the session is passed over
+    # here, or waits for this transaction and then makes a new session.
     held = _empty(before).order_by("pk").select_for_update(skip_locked=True, of=("self",))
     found = list(held.values_list("pk", flat=True)[:batch])
-    # Once more, now that nobody can add to them: the first look may be older than the lock.
+    # Checks again under the lock, since a task may have been added between the first check and the lock.
     gone = list(_empty(before).filter(pk__in=found).values_list("pk", flat=True))
     Session.objects.filter(pk__in=gone).delete()
     return len(gone)
@@ -137,7 +140,7 @@ def _delete_messages(batch: int) -> int:
 
 
 def _inbox_folders() -> Iterator[tuple[uuid.UUID, Path]]:
-    """Yields the folders of tasks in all inboxes. Links are passed over: they are none of ours."""
+    """Yields the folders of tasks in all inboxes, with the task's id. Links are left out: the server makes no links."""
     for workspace in Workspace.objects.order_by("pk"):
         inbox = workspace.path / "inbox"
         for caller in _folders_in(inbox):
@@ -155,12 +158,15 @@ def _folders_in(folder: Path) -> list[Path]:
         return []
     try:
         return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
-    except OSError:  # not there, or taken away meanwhile
+    except OSError:  # the folder does not exist, or was deleted meanwhile
         return []
 
 
 def _orphans(except_before: datetime | None = None) -> Iterator[Path]:
-    """Yields the folders whose task is no more, and of those that will be pruned."""
+    """Yields the inbox folders whose task no longer exists.
+
+    With `except_before` also yields the folders of tasks that a pruning would delete, for a dry run.
+    """
     folders = _inbox_folders()
     while some := list(islice(folders, BATCH)):
         kept = Task.objects.filter(pk__in=[task_id for task_id, _ in some])
@@ -198,5 +204,5 @@ def _count(before: datetime | None) -> Pruned:
         kind=Session.Kind.INBOUND,
         last_active_at__lt=before,
     )
-    messages = _outdated().exclude(task__in=prunable)  # those go with their tasks
+    messages = _outdated().exclude(task__in=prunable)  # the marks of prunable tasks go with their tasks
     return Pruned(prunable.count(), turns.count(), empty_then.count(), messages.count(), folders)

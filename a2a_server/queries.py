@@ -1,18 +1,29 @@
-"""The SQL of the hot path, to be read alone: what makes tasks safe under concurrency stands here.
+"""The SQL of the hot path: the statements that make, change and read tasks, and their safety under concurrency.
 
-Each statement is one transaction by itself (autocommit), so it either happens whole or not at all. A statement that
-changes a task's row also writes the event that tells of it, in the same statement, under the next number of that
-task; the row lock gives all events of a task one order.
+Each statement is one transaction by itself (autocommit), or part of a longer one that its service opens. Either way
+all of its changes happen, or no change happens.
+
+Four rules make tasks safe:
+
+- A change names the states that it may start from in its WHERE clause. Of two changes that race, PostgreSQL lets the
+  second wait for the row's lock and check the clause again, so the second changes no row.
+- A write of a run also names the run's attempt, the fencing number. A worker whose run was taken over changes no row.
+- A statement that changes a task's row writes the task's event too, numbered with the task's next `seq`. The row's
+  lock gives all events of a task one order without gaps.
+- A change of state writes the webhooks' deliveries and the owner's page event too, so that no change goes unseen.
+
+Constants without a leading underscore are statements. The others are parts of statements: expressions, or common table
+expressions (CTEs), as the comment of each says.
 """
 
 from volcanic.events import EVENT_INSERT, TASK
 from volcanic.services import TASK_RECORD
 
-# The 1.0 wire form of a moment: UTC, milliseconds (5.6.1).
+# An expression: the time of the last status in the 1.0 wire form, UTC with milliseconds (specification 5.6.1).
 _TIMESTAMP = """to_char(status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 
-# The status update that tells of a task's present state. `status_message` may hold nulls that mean something, so it
-# is added or left out whole.
+# An expression: the `statusUpdate` event for a task's present state. The status message is added or left out whole,
+# since nulls inside of it have a meaning and stripping all nulls would lose them.
 _STATUS_UPDATE = f"""
     jsonb_build_object('statusUpdate', jsonb_build_object(
         'taskId', id, 'contextId', context_id, 'status',
@@ -20,13 +31,15 @@ _STATUS_UPDATE = f"""
         || CASE WHEN status_message IS NULL THEN '{{}}'::jsonb ELSE jsonb_build_object('message', status_message) END))
 """
 
+# A CTE: inserts an event with `payload` for each task row of the CTE `source`.
 _EVENT_OF = """
     event AS (
         INSERT INTO a2a_server_taskevent (task_id, seq, payload, created_at)
         SELECT id, seq, {payload}, %(now)s FROM {source})
 """
-# A delivery for each webhook of the task: in the statement that changes the status, so that none is ever missing. A
-# webhook that is being deleted meanwhile is waited for, and gets none.
+# A CTE: inserts a delivery for each webhook of the changed task that is not stopped. It is part of the statement that
+# changes the status, so that no webhook misses a status. FOR KEY SHARE waits for a transaction that is deleting a
+# webhook; a deleted webhook gets no delivery.
 _OUTBOX = """
     outbox AS (
         INSERT INTO a2a_server_pushdelivery (
@@ -36,7 +49,8 @@ _OUTBOX = """
         FOR KEY SHARE OF config
         RETURNING config_id)
 """
-# The owner's pages hear of each change of state. In the statement, since tasks change often.
+# A CTE: inserts the event from which the owner's open pages learn of a change of state. It is part of the statement
+# that changes the task, since tasks change often and a second statement would be another round trip.
 _SHOWN = f"""
     shown AS (
         {EVENT_INSERT}
@@ -44,15 +58,18 @@ _SHOWN = f"""
         FROM changed {{workspace}}
         RETURNING workspace_id)
 """
-# A session that the statement itself makes can't be read by it.
+# Two forms of that CTE. A statement can't read the session row that it inserts itself, so a new task's workspace comes
+# as a parameter; any other task's workspace is read from the session.
 _SHOWN_OF_NEW = _SHOWN.format(workspace="CROSS JOIN (SELECT %(workspace)s::bigint AS workspace_id) AS workspace")
 _SHOWN_OF_SESSION = _SHOWN.format(workspace="JOIN volcanic_session AS session ON session.id = changed.session_id")
 _STATUS_EVENT_OF_CHANGED = f"{_EVENT_OF.format(payload=_STATUS_UPDATE, source='changed')}, {_OUTBOX}"
-# Who is told after commit: webhooks, and the owner's pages.
+# The last two columns of a statement's row, for the messages sent after commit: the keys of the webhooks with a new
+# delivery, and the workspace whose pages are woken.
 _TOLD = "ARRAY(SELECT config_id FROM outbox), (SELECT workspace_id FROM shown)"
 
-# What the caller has of the quotas of open tasks, and whether one more fits. `stored` is the mark that the sweep keeps
-# on the caller. Submissions that run in the same moment don't see each other: see `quotas`.
+# CTEs: the amounts of the open-task quotas that a caller has used, and whether one more task fits. The parameter
+# `stored` is the count of stored tasks on the caller's row, which a job corrects each minute. Submissions that run at
+# the same time don't see each other's tasks, so they can exceed a quota by a few tasks: see `quotas.py`.
 _QUOTA = """
     opened AS (
         SELECT count(*) FILTER (WHERE state IN ('submitted', 'working')) AS running,
@@ -65,14 +82,17 @@ _QUOTA = """
                running, contexts
         FROM opened)
 """
+# The row of each statement that submits: the task's id, its session and the quotas used. The id is null when no task
+# was made or changed.
 _SUBMITTED = f"""
     SELECT changed.id, fits, running, contexts, {_TOLD}
     FROM quota LEFT JOIN changed ON true
 """
 
-# The review of a caller in which the very same request waits for the owner, whatever the message's id; in another
-# context that the caller named it is another request. Not where the owner has granted it since: then policy may have it
-# done now; nor where the task waits no longer, and the review has not heard of it yet.
+# A subquery: the task whose review holds the very same request of the caller, waiting for the owner. The digest leaves
+# out the message's id and includes the context that the caller named. A review does not count when the owner has since
+# granted its skill, since policy may run the request now. Nor does it count when its task no longer waits, which
+# happens for a moment after a cancel, before the review is voided.
 _WAITING_REVIEW = """
     SELECT task FROM trust_review AS review
     WHERE caller_id = %(caller)s AND request_digest = %(request_digest)s::text AND state = 'pending'
@@ -85,9 +105,11 @@ _WAITING_REVIEW = """
                OR skill.by_example AND review.skill = 'chat' AND g.created_at > review.created_at))
 """
 
-# A new task. Makes its session if need be. The row has no id when the same message was received within the window, when
-# the same request waits for the owner, or when it does not fit a quota. A session that has a running task refuses
-# another: task_one_running_per_session raises, and nothing is left behind.
+# CTEs: insert a task, with its session if the context is new. No task is inserted when the same message was received
+# within the window, when the same request waits for the owner, or when the task does not fit a quota. Of two equal
+# messages at the same time, the unique index of received messages lets the second wait; the second then finds
+# `received_at` within the window. In a session with a running task, the unique index task_one_running_per_session
+# raises an error, and the whole statement leaves nothing behind.
 _TASK_INSERT = f"""
     received AS (
         INSERT INTO a2a_server_receivedmessage AS known (caller_id, digest, task_id, received_at)
@@ -111,6 +133,7 @@ _TASK_INSERT = f"""
         FROM session
         RETURNING id, session_id, context_id, state, status_message, status_at, seq)
 """
+# Makes a task from a message without `taskId`, for `services.task_submit`. The two unique indexes make the insert safe.
 TASK_CREATE = f"""
     WITH {_QUOTA}, {_TASK_INSERT},
     {_STATUS_EVENT_OF_CHANGED},
@@ -118,7 +141,7 @@ TASK_CREATE = f"""
     {_SUBMITTED}
 """
 
-# Marks a message as received, where it changed its task.
+# A CTE: marks a message as received if it changed its task.
 _RECEIVED_BY_CHANGED = """
     received AS (
         INSERT INTO a2a_server_receivedmessage (caller_id, digest, task_id, received_at)
@@ -127,8 +150,10 @@ _RECEIVED_BY_CHANGED = """
             SET task_id = excluded.task_id, received_at = excluded.received_at)
 """
 
-# The answer to a question: of two that race, one finds the task still waiting. The row has no id when the task is not
-# this caller's, in another context, not waiting, when this message was received already, or over a quota.
+# Continues a task with the caller's answer to a question (input_required → submitted, or → failed over MAX_HOPS), for
+# `services.task_submit`. Of two answers that race, only the first finds the task in the state input_required. The row
+# has no id when the task is another caller's, in another context, not waiting or over a quota, or when the same message
+# was received already.
 TASK_CONTINUE = f"""
     WITH {_QUOTA},
     changed AS (
@@ -156,7 +181,8 @@ TASK_CONTINUE = f"""
     {_SUBMITTED}
 """
 
-# What a message that is none for a new task belongs to: it was received before, or the same request waits.
+# Finds the task of a message that made or changed no task, for `services.task_submit`: the same message was received
+# before (false), or the same request waits for the owner (true). A plain read.
 RECEIVED_TASK = f"""
     SELECT task_id, false FROM a2a_server_receivedmessage
     WHERE caller_id = %(caller)s AND digest = %(digest)s::text AND received_at >= %(window_start)s
@@ -165,7 +191,9 @@ RECEIVED_TASK = f"""
     LIMIT 1
 """
 
-# What the caller says while the owner decides: kept in the history, and told as a status that says so.
+# Adds a caller's message to a task that waits for the owner, for `services.task_submit`. The message goes into the
+# history, and a status update confirms it. The state stays auth_required. If the owner decides first, the state has
+# changed and the statement changes no row. The service locks the review before the task, as a decision does.
 TASK_ADD_MESSAGE = f"""
     WITH changed AS (
         UPDATE a2a_server_task
@@ -185,8 +213,11 @@ TASK_ADD_MESSAGE = f"""
     SELECT id, {_TOLD} FROM changed
 """
 
-# Every change of state but the two above. The caller of this statement says from which states it may start, and for a
-# run which attempt it is; whoever comes too late changes no row.
+# CTEs: every change of state except making and continuing a task, finishing a run and answering a request. The
+# parameters name the states that the change may start from, and optionally the attempt, the caller, the time before
+# which the lease must have passed, and the maximum of retries. A change that comes too late does not find the task so,
+# and changes no row. `before` locks the row first, so that the former state can be returned. A claim adds 1 to the
+# attempt.
 TASK_TRANSITION = f"""
     WITH before AS (
         SELECT id AS task_id, state AS was FROM a2a_server_task
@@ -209,10 +240,13 @@ TASK_TRANSITION = f"""
     {_STATUS_EVENT_OF_CHANGED},
     {_SHOWN_OF_SESSION}
 """
+# The statement of `services.transitions.task_move`: the change alone.
 TASK_TRANSITION_ONLY = f"{TASK_TRANSITION} SELECT id, was, session_id, caller_id, pending_report, {_TOLD} FROM changed"
 
-# Claims a submitted task, notes the interaction (once for each message: not again when it runs by an approval), and
-# reads what the run needs: one statement instead of four.
+# Claims a submitted task for a worker (submitted → working), for `services.task_claim`. Of two workers that race, only
+# the first finds the task submitted. The statement also counts the caller's interaction and reads all data of the run:
+# one statement instead of four. A message counts once, so a run by the owner's approval does not count it again. Locks
+# the task and then the caller.
 TASK_CLAIM = f"""{TASK_TRANSITION},
     caller AS (
         UPDATE trust_caller AS caller
@@ -245,13 +279,15 @@ TASK_CLAIM = f"""{TASK_TRANSITION},
     JOIN volcanic_workspace AS workspace ON workspace.id = session.workspace_id
 """
 
-# Writes an artifact as it now is, and the event that shows what is new of it. Only the run that holds the task can.
+# An expression: the `artifactUpdate` event with the new piece of an artifact.
 _ARTIFACT_UPDATE = """
     jsonb_build_object('artifactUpdate', jsonb_build_object(
         'taskId', id, 'contextId', context_id, 'artifact', %(chunk)s::jsonb)
         || CASE WHEN %(append)s::bool THEN '{"append": true}'::jsonb ELSE '{}'::jsonb END
         || CASE WHEN %(last)s::bool THEN '{"lastChunk": true}'::jsonb ELSE '{}'::jsonb END)
 """
+# Stores an artifact in its present form, and the event with its new piece, while a run goes on; for
+# `services.artifact_write`. Only the run that holds the task can write: state and attempt are in the WHERE clause.
 ARTIFACT_WRITE = f"""
     WITH changed AS (
         UPDATE a2a_server_task SET seq = seq + 1
@@ -265,7 +301,8 @@ ARTIFACT_WRITE = f"""
     SELECT id FROM changed
 """
 
-# The last of a task: an artifact where there is one, and its state.
+# CTEs: the last artifact of a task, if there is one, with its event under `seq - 1`, and the status event under `seq`.
+# The statement that includes them has raised `seq` by 2 with an artifact, else by 1.
 _LAST_EVENTS = f"""written AS (
         INSERT INTO a2a_server_artifact (task_id, artifact_id, payload)
         SELECT id, %(artifact_id)s::text, %(payload)s::jsonb FROM changed WHERE %(artifact_id)s::text IS NOT NULL
@@ -276,8 +313,9 @@ _LAST_EVENTS = f"""written AS (
         UNION ALL
         SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
 
-# The end of a run, all or nothing: the last of its answer where there is one, its state, and what the assistant's own
-# tables keep of it. Only the run that holds the task can write it; or, without an attempt, the owner.
+# Ends a run with the last piece of its answer, if there is one, and the new state, and writes TASK_RECORD; for `services.run_finish`. Only the
+# run that holds the task can end it so: state and attempt are in the WHERE clause. `services.task_answer` uses the
+# statement without an attempt for the owner's reply to a task that waits; then the state alone protects the task.
 RUN_FINISH = f"""
     WITH changed AS (
         UPDATE a2a_server_task
@@ -293,7 +331,8 @@ RUN_FINISH = f"""
     SELECT id, {_TOLD} FROM changed
 """
 
-# A request for a built-in skill, from its arrival to its answer: no worker has a part in it.
+# Makes a task from a request for a built-in skill and completes it with the answer at once, without a worker; for
+# `services.task_submit`. The insert of TASK_CREATE makes it safe. Counts the caller's interaction too.
 TASK_ANSWER = f"""
     WITH {_QUOTA}, {_TASK_INSERT},
     {_LAST_EVENTS},
@@ -308,8 +347,9 @@ TASK_ANSWER = f"""
     {_SUBMITTED}
 """
 
-# What a worker notes of its run before the turn begins; not when it is to run on a grant that was revoked since.
-# Whoever revokes waits for it, and then finds what runs.
+# Notes the skill, repeatability and pending report of a run before its turn begins, for `services.run_note`. Changes no
+# row for a run that lost its task, or whose grant was revoked. FOR KEY SHARE holds the grant until the end of the
+# statement: a transaction that revokes the grant waits, and then finds this run among the running ones to cancel.
 RUN_NOTE = """
     WITH held AS (
         SELECT FROM trust_grant AS g JOIN trust_skill AS skill ON skill.id = g.skill_id
@@ -321,19 +361,23 @@ RUN_NOTE = """
       AND (%(granted)s::text = '' OR EXISTS (SELECT FROM held))
 """
 
-# What it has used, before it uses it.
+# Stores the pending report of a run before a tool runs, for `services.run_uses`: the report names that tool too. Only
+# the run that holds the task can write.
 RUN_USES = """
     UPDATE a2a_server_task SET pending_report = %(pending_report)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
 
+# Renews the leases of all runs of one worker, for `services.leases_renew`. A run that lost its task is left out, since
+# its attempt or state no longer matches.
 LEASES_RENEW = """
     UPDATE a2a_server_task AS task SET lease_expires_at = %(lease)s
     FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
     WHERE task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
 """
 
-# Of the runs that a worker believes it holds, those it holds no more: canceled, expired, or taken over.
+# Finds the runs that a worker believes to hold but has lost, for `services.runs_lost`: canceled, expired or taken over.
+# A plain read.
 RUNS_LOST = """
     SELECT run.id, run.attempt
     FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
@@ -342,7 +386,8 @@ RUNS_LOST = """
     WHERE task.id IS NULL
 """
 
-# Submitted tasks whose message seems lost. Taking them moves their time on, so that two sweeps don't take the same.
+# Takes submitted tasks whose Celery message seems lost, for `services.tasks_sweep`. Taking a task sets its enqueued_at,
+# and SKIP LOCKED passes over rows that another sweep holds, so that two sweeps don't take the same task.
 UNCLAIMED_TAKE = """
     UPDATE a2a_server_task SET enqueued_at = %(now)s
     WHERE id IN (
@@ -353,23 +398,30 @@ UNCLAIMED_TAKE = """
     RETURNING id
 """
 
+# Finds working tasks whose lease has passed, for `services.tasks_sweep`. A plain read: the sweep expires each task by
+# TASK_TRANSITION, which checks the lease again.
 RUNS_EXPIRED = """
     SELECT id FROM a2a_server_task WHERE state = 'working' AND lease_expires_at < %(now)s LIMIT %(limit)s
 """
 
-# A task as the wire shows it. JSON comes as text: it is put together, not parsed and written again.
+# The columns of a `selectors.TaskView`. JSON columns come as text, so that an answer is put together without parsing.
 TASK_COLUMNS = """
     id, context_id, state, status_at, status_message::text, history::text, metadata::text, seq, lease_expires_at
 """
+# An expression: a task's artifacts as a JSON array, in the order in which they were first written.
 _ARTIFACTS = """
     (SELECT jsonb_agg(payload ORDER BY artifact.id)::text
      FROM a2a_server_artifact AS artifact WHERE artifact.task_id = task.id)
 """
+# Reads a caller's task with its artifacts, for `selectors.task_get`. Another caller's task gives no row. One statement,
+# so that state, history and artifacts are of the same moment.
 TASK_READ = f"""
     SELECT {TASK_COLUMNS}, {_ARTIFACTS}
     FROM a2a_server_task AS task WHERE id = %(task)s AND caller_id = %(caller)s
 """
 
+# Count and read one page of a caller's tasks, for ListTasks (`selectors.tasks_list`). `conditions` are SQL of the
+# selector with named parameters, never text of the caller. The two statements may see different moments.
 TASKS_COUNT = "SELECT count(*) FROM a2a_server_task WHERE {conditions}"
 TASKS_PAGE = f"""
     SELECT {TASK_COLUMNS}, CASE WHEN %(artifacts)s::bool THEN coalesce({_ARTIFACTS}, '[]') END
@@ -377,6 +429,8 @@ TASKS_PAGE = f"""
     ORDER BY status_at DESC, id DESC LIMIT %(limit)s
 """
 
+# Reads the events of a task after number `seq`, for streams (`selectors.events_after`). Events are written under the
+# task's row lock, so that no event with a smaller number appears later.
 EVENTS_AFTER = """
     SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
 """

@@ -1,10 +1,11 @@
-"""Quotas: how much of each kind a caller may have at a time.
+"""Quotas of callers: running tasks, open contexts, stored tasks, and bytes of stored files.
 
-The statement that makes or continues a task counts the caller's open tasks. Submissions that run in the same moment
-don't see each other, so a caller can pass these two quotas by as many tasks as web processes have database threads
-(DB_THREADS each). How many tasks are stored is a mark on the caller that a sweep keeps (`usage_count`): to count some
-ten thousand rows for each message is too much, and the limit of requests a minute bounds what comes in between. The
-bytes of files are added to a mark on the caller when they come, and counted anew by the same sweep.
+- Running tasks and open contexts are counted by the statement that makes or continues a task. Submissions that run at
+  the same time don't see each other's tasks, so a caller can exceed these two quotas by as many tasks as the web
+  processes have database threads (DB_THREADS each).
+- Stored tasks are a count on the caller's row, which `usage_count` corrects each minute. Counting some ten thousand
+  rows for each message would cost too much. The caller's rate limit bounds the tasks that are made between two counts.
+- Bytes of files are a sum on the caller's row. Each submission adds to the sum, and `usage_count` corrects it.
 """
 
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ _USAGE_COUNT = """
 
 
 class Used(NamedTuple):
-    """What a caller has of the quotas of open tasks, as the statement counted it; 0 where there is no limit."""
+    """A caller's open tasks and contexts as the statement counted them (0 without a limit); whether one more fits."""
 
     fits: bool
     running: int
@@ -57,14 +58,16 @@ class Used(NamedTuple):
 
 
 def quota_values(submission: Submission) -> dict[str, Any]:
-    """Returns the parameters of the statements that submit. A task that goes on is stored already, and its context
-    open."""
+    """Returns the quota parameters of the statements that submit a message.
+
+    A continued task is stored already and its context is open, so only the quota of running tasks applies to it.
+    """
     limits, new = submission.limits, not submission.continues
     contexts = limits.max_open_contexts if new else 0
     stored = limits.max_stored_tasks if new else 0
     return {
         "count_open": bool(limits.max_running_tasks or contexts),
-        # All of one type, so that each statement is prepared once.
+        # All of one PostgreSQL type, so that psycopg prepares each statement once.
         "max_running": Int8(limits.max_running_tasks or _NO_LIMIT),
         "max_contexts": Int8(contexts or _NO_LIMIT),
         "stored": Int8(submission.stored_tasks),
@@ -73,7 +76,7 @@ def quota_values(submission: Submission) -> dict[str, Any]:
 
 
 def refusal(submission: Submission, used: Used) -> QuotaExceeded:
-    """Returns the error for a submission that does not fit."""
+    """Returns the error for a submission that exceeds a quota, `used` being what the statement counted."""
     limits, stored = submission.limits, submission.stored_tasks
     if limits.max_running_tasks and used.running >= limits.max_running_tasks:
         most = limits.max_running_tasks
@@ -89,10 +92,10 @@ def refusal(submission: Submission, used: Used) -> QuotaExceeded:
 
 
 def bytes_reserve(submission: Submission) -> None:
-    """Adds the files of a submission to what its caller has stored. In the transaction that keeps them; exact, however
-    many come at a time. Raises QuotaExceeded when they don't fit.
+    """Adds the bytes of a submission's files to the caller's sum. Raises QuotaExceeded when the files don't fit.
 
-    A file at an address counts as MAX_FILE_BYTES until it is fetched.
+    Has to run in the transaction that stores the files. The lock on the caller's row makes the sum exact, also for
+    submissions at the same time. A file given by its URL counts as MAX_FILE_BYTES until it is fetched.
     """
     coming = sum(settings.MAX_FILE_BYTES if file.content is None else len(file.content) for file in submission.files)
     most = submission.limits.max_inbox_bytes
@@ -109,8 +112,10 @@ def bytes_reserve(submission: Submission) -> None:
 
 
 def usage_count() -> int:
-    """Counts anew what each caller has stored, tasks and bytes of files, and marks it on the caller. Returns how many
-    marks were wrong. Run by beat each minute, and after pruning."""
+    """Recounts the stored tasks and the bytes of files of each caller. Returns the number of callers corrected.
+
+    Celery beat runs this each minute; pruning runs it at its end.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_USAGE_COUNT, {"file_bytes": Int8(settings.MAX_FILE_BYTES)})
         return int(cursor.rowcount)

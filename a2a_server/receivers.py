@@ -1,4 +1,4 @@
-"""Carries the owner's decisions over to the tasks: listens to what trust says, inside its transaction."""
+"""Signal receivers: apply the owner's decisions, sent by `trust`, to the tasks, inside of the sender's transaction."""
 
 from typing import Any
 
@@ -20,11 +20,14 @@ DECLINED = "The owner declined this request."
 
 @receiver(review_decided)
 def apply_decision(*, review: Review, **_kwargs: Any) -> None:
-    """Moves the task as the owner decided. Raises TaskOvertakenError when it no longer waits."""
+    """Moves the task as the owner decided. Raises TaskOvertakenError when the task no longer waits.
+
+    The error undoes the decision too, since both are in one transaction.
+    """
     task_id, text = review.task, review.decision_text
     match review.state:
         case Review.State.APPROVED:
-            # None: another task runs in its context; the sweep has it run when that has ended.
+            # None: another task runs in the same context. The sweep resumes this task when that one has ended.
             moved = task_resume(task_id=task_id) is not False
         case Review.State.REPLIED:
             artifact = response_artifact(text)
@@ -41,22 +44,23 @@ def apply_decision(*, review: Review, **_kwargs: Any) -> None:
 
 @receiver(review_voided)
 def end_void(*, review: Review, **_kwargs: Any) -> None:
-    """Ends the task of a void review, if it still waits."""
+    """Rejects the task of a void review, if the task still waits."""
     task_reject(task_id=review.task, text=NO_LONGER)
 
 
 @receiver(grant_revoked)
 def stop_runs(*, caller_id: int, skill: str, stop: bool, **_kwargs: Any) -> None:
-    """Cancels what runs under a revoked grant, if the owner says so.
+    """Cancels the runs under a revoked grant, if the owner says so.
 
-    After commit: a claim holds the task and then the caller, and whoever revokes may hold the caller.
+    Canceling happens after commit. A claim locks the task and then the caller, and the revoking transaction may hold
+    the caller's lock already, so locking tasks inside of it could deadlock.
     """
     if stop:
         transaction.on_commit(lambda: _stop_each(caller_id, "" if skill == CHAT else skill))
 
 
 def _stop_each(caller_id: int, skill: str) -> None:
-    # Not what is only read for the owner, nor what they approved: that is no use of the grant.
+    # Runs that only read for the owner have no pending report, and approved runs have a review: neither uses the grant.
     approved = Review.objects.filter(task=OuterRef("pk"))
     running = Task.objects.filter(~Exists(approved), caller_id=caller_id, state=TaskState.WORKING, skill=skill)
     running = running.exclude(pending_report="")
@@ -80,7 +84,7 @@ _ORPHANED = """
 
 
 def approved_resume() -> int:
-    """Has approved tasks run whose context was busy when the owner approved them. Returns how many."""
+    """Has approved tasks run whose context was busy when the owner approved them. Returns their number, at most 100."""
     with connection.cursor() as cursor:
         cursor.execute(_APPROVED_AND_WAITING)
         rows = cursor.fetchall()
@@ -88,8 +92,10 @@ def approved_resume() -> int:
 
 
 def orphaned_reviews_void() -> int:
-    """Ends reviews that wait although their task has ended: whoever ended it died before it could say so. Returns how
-    many."""
+    """Voids reviews that wait although their task has ended. Returns their number, at most 100.
+
+    Such a review is left when the process that ended the task died before it could void the review.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANED)
         rows = cursor.fetchall()
@@ -99,7 +105,7 @@ def orphaned_reviews_void() -> int:
 def _what_became(review: Review) -> str:
     state = Task.objects.filter(pk=review.task).values_list("state", flat=True).first()
     if state is None:
-        return "The task is no more."
+        return "The task no longer exists."
     if state == TaskState.CANCELED:
         return "The caller canceled the task."
-    return f"The task waits no longer: it is {TaskState(state).label.lower()}."
+    return f"The task no longer waits for you: it is {TaskState(state).label.lower()}."

@@ -1,4 +1,4 @@
-"""What the owner is told of what was done without them, or by their approval."""
+"""Reports: the texts that tell the owner of runs that a grant or their approval allowed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,11 @@ _WORDS = {TurnState.COMPLETED: "Answered", TurnState.INPUT_REQUIRED: "Asks the a
 
 
 def asked(message: Mapping[str, Any], first_message: Mapping[str, Any] | None, skill: Skill | None) -> str:
-    """Returns what a run is for: the request, and where the task goes on with `message` that, too."""
+    """Returns the lines on a run's request.
+
+    `message` is the message that the run answers. `first_message` is the message that began the task, None where
+    `message` is that message. `skill` is None for a plain request.
+    """
     for_skill = f" for {skill.name}" if skill else ""
     last = one_line(message_text(message), MAX_REQUEST)
     if first_message is None:
@@ -22,21 +26,27 @@ def asked(message: Mapping[str, Any], first_message: Mapping[str, Any] | None, s
 
 
 def used(tools: Iterable[str], files: Iterable[str]) -> str:
-    """Returns the lines on the tools that a run used and the files it touched; "" for none."""
+    """Returns the lines on the tools that a run used and the files that it touched; "" without tools and files."""
     lines = {"Tools used": list(tools), "Files touched": list(files)}
     return "\n".join(f"{what}: {_listed(names)}." for what, names in lines.items() if names)
 
 
 def report(request: str, outcome: Outcome, uses: str) -> str:
-    """Returns what the owner is told of a run: request, answer or question, tools used, files touched."""
+    """Returns the report of a run that ended by itself: request, answer or question, tools used, files touched.
+
+    `request` is a text of `asked`, `uses` a text of `used`.
+    """
     word = _WORDS.get(outcome.state) or outcome.state.value.capitalize()
     ended = f"{word}: {one_line(outcome.text, MAX_ANSWER) or '(nothing)'}"
     return "\n".join(line for line in (request, ended, uses) if line)
 
 
 def broken_off(pending_report: str, answered: str, ended: str, reason: str) -> str:
-    """Returns what the owner is told of a run that was ended from outside. `pending_report` says what it was for and
-    what it used, `answered` what it had answered; `ended` and `reason` say how and why it ended."""
+    """Returns the report of a run that was ended from outside.
+
+    `pending_report` holds the request and the tools and files used. `answered` is the answer so far, "" without an
+    answer. `ended` is the task's new state, and `reason` the reason, "" without a reason.
+    """
     lines = [pending_report]
     if answered:
         lines.append(f"Answered so far: {one_line(answered, MAX_ANSWER)}")

@@ -1,4 +1,4 @@
-"""Reads of tasks and their events."""
+"""Selectors: reads of tasks, of pages of tasks, and of their events."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ from volcanic.text import one_line
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as its caller may see it. The JSON members are text in the wire's 1.0 form, None where there is none."""
+    """A task as its caller may see it. JSON members are text in the 1.0 wire form, None where the task has no value."""
 
     id: uuid.UUID
     context_id: str
@@ -36,16 +36,16 @@ class TaskView:
 
     @property
     def lease_passed(self) -> bool:
-        """Whether a worker claimed the task and is gone."""
+        """Returns whether the task's lease has passed: a worker claimed the task and is gone."""
         return self.lease_expires_at is not None and self.lease_expires_at < timezone.now()
 
     @property
     def settled(self) -> bool:
-        """Whether a blocking caller waits no longer: the task has ended or waits for somebody (3.2.2)."""
+        """Returns whether the task has ended or waits for somebody, so that a blocking request returns (3.2.2)."""
         return self.state in TERMINAL or self.state in INTERRUPTED
 
     def to_json(self, *, history_length: int | None = None) -> str:
-        """Returns the task as ProtoJSON text. `history_length` keeps only so many of the newest messages (3.2.4)."""
+        """Returns the task as ProtoJSON text, with the `history_length` newest messages, None for all (3.2.4)."""
         members = [
             f'"id":"{self.id}","contextId":{json.dumps(self.context_id)}',
             f'"status":{{"state":"TASK_STATE_{self.state.upper()}","timestamp":"{wire_time(self.status_at)}"'
@@ -65,12 +65,12 @@ class TaskView:
 
 
 def wire_time(moment: datetime) -> str:
-    """Returns a moment in the wire's form: UTC, milliseconds, `Z` (specification 5.6.1)."""
+    """Returns a time in the wire's form: UTC, milliseconds, `Z` (specification 5.6.1)."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def parse_task_id(task_id: str) -> uuid.UUID:
-    """Returns a task id of ours. Raises TaskNotFound for anything else: no such task can exist."""
+    """Returns a task id as a UUID. Raises TaskNotFound for any other text, since no such task can exist."""
     try:
         return uuid.UUID(task_id)
     except ValueError:
@@ -83,7 +83,7 @@ def _view(row: Sequence[Any]) -> TaskView:
 
 
 def task_get(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
-    """Returns a caller's task, in one statement. Raises TaskNotFound, for another caller's task too."""
+    """Returns a caller's task, in one statement. Raises TaskNotFound for an unknown task and for another caller's."""
     with connection.cursor() as cursor:
         cursor.execute(queries.TASK_READ, {"task": task_id, "caller": caller_id})
         row = cursor.fetchone()
@@ -93,7 +93,7 @@ def task_get(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 
 
 def events_after(*, task_id: uuid.UUID, seq: int) -> list[tuple[int, str]]:
-    """Returns the events of a task after number `seq`, in order, each with its number; the payload is JSON text."""
+    """Returns the events of a task after number `seq`, in order: pairs of number and payload (JSON text)."""
     with connection.cursor() as cursor:
         cursor.execute(queries.EVENTS_AFTER, {"task": task_id, "seq": seq})
         rows: list[tuple[int, str]] = cursor.fetchall()
@@ -102,7 +102,7 @@ def events_after(*, task_id: uuid.UUID, seq: int) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """What ListTasks asks for (3.1.4)."""
+    """The filter and page of a ListTasks request (specification 3.1.4)."""
 
     context_id: str = ""
     state: TaskState | None = None
@@ -114,7 +114,7 @@ class TaskFilter:
 
 @dataclass(frozen=True)
 class TaskPage:
-    """One page of tasks, the token of the next ("" at the end), and how many there are in all."""
+    """One page of tasks, the token of the next page ("" on the last), and the number of tasks on all pages."""
 
     tasks: list[TaskView]
     next_page_token: str
@@ -122,10 +122,10 @@ class TaskPage:
 
 
 def tasks_list(*, caller_id: int, wanted: TaskFilter) -> TaskPage:
-    """Returns a page of a caller's tasks, the newest status first, ties by id. Two statements.
+    """Returns a page of a caller's tasks, the newest status first, equal times by id. Two statements.
 
-    A task whose status changes between two pages moves to the front; a caller that pages on catches up with
-    `statusTimestampAfter`. Raises InvalidParams for a page token that is none of ours.
+    A task whose status changes between two pages moves to the front, and the later pages don't show it. A caller finds
+    such tasks with `statusTimestampAfter`. Raises InvalidParams for a page token that this server did not make.
     """
     conditions = ["caller_id = %(caller)s"]
     values: dict[str, Any] = {"caller": caller_id, "artifacts": wanted.include_artifacts, "limit": wanted.page_size + 1}
@@ -176,14 +176,14 @@ _REFERENCES = """
 """
 
 
-# So much of an earlier answer is told where a message refers to it.
+# The most characters of an earlier task's answer that are shown where a message refers to the task.
 MAX_REFERENCE = 250
 
 
 def references_of(messages: Iterable[Mapping[str, Any]], caller_id: int) -> list[str]:
-    """Returns a line on each task that messages of a caller refer to: its state and its answer.
+    """Returns a line for each task that a caller's messages refer to (`referenceTaskIds`): its state and answer.
 
-    Tasks that are not this caller's are passed over, as if they did not exist. No statement where there are none.
+    Unknown tasks and tasks of other callers are left out. Without references no statement is made.
     """
     ids = []
     for task_id in (task_id for message in messages for task_id in message.get("referenceTaskIds", ())):

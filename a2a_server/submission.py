@@ -1,4 +1,7 @@
-"""A message that a caller sent, in our own words, and what became of it."""
+"""Submissions: the checked content of a message that a caller sent, and the task that it led to.
+
+The types here are independent of the SDK and of the protocol version; `wire.py` makes them.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ from trust.limits import Limits
 
 @dataclass(frozen=True, kw_only=True)
 class WantedPush:
-    """A webhook as a caller asks for it, checked. `config_id` is "" when the server is to choose one."""
+    """A webhook that a caller asks for, checked. `config_id` is "" when the server is to choose the id."""
 
     config_id: str
     url: str
@@ -24,10 +27,11 @@ class WantedPush:
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """A message that a caller sent, checked and in our own words.
+    """A message that a caller sent, checked.
 
-    `message` is its wire form, `digest` of the whole of it. `task_id` names the task to make, or when `continues` the
-    one to go on with; `context_id` may be "".
+    `message` is its A2A 1.0 wire form. `digest` is the digest of the whole message, its id included. `task_id` is the
+    id of the task to make, or with `continues` of the task to go on with. `context_id` is "" where the message names
+    no context.
     """
 
     caller_id: int
@@ -44,19 +48,22 @@ class Submission:
     files: Sequence[IncomingFile] = ()
     push: WantedPush | None = None
     limits: Limits = field(default_factory=Limits.of)
-    # How many tasks its caller has stored, as of the last count.
+    # The number of tasks that the caller has stored, as of the last count.
     stored_tasks: int = 0
-    # The key that it came with, where it came with one.
+    # The API key that the message came with; None for a caller that authenticated in another way.
     key_id: int | None = None
-    # Of what it asks for, whatever its id.
+    # The digest of the request itself, without the message's id. It finds the same request sent under another id.
     request_digest: str = ""
-    # What it calls the skill that it asks for; None for a plain request.
+    # The skill's name as the caller wrote it; None for a plain request.
     skill: Any = None
 
 
 class Submitted(NamedTuple):
-    """The task that a message led to. `fresh` when this call has it run; otherwise nothing is about to happen. `view`
-    is the task where it is known without reading it: a built-in skill answered."""
+    """The task that a message led to.
+
+    `fresh` says that this call has the task run; otherwise no run is about to begin. `view` is the task as stored,
+    where a built-in skill answered; None where the task has to be read.
+    """
 
     task_id: uuid.UUID
     fresh: bool

@@ -1,4 +1,4 @@
-"""Celery's entry points: each takes an id at most, and calls a service."""
+"""Celery tasks: the entry points of the background workers. Each takes one id at most, and calls a service."""
 
 import uuid
 
@@ -14,19 +14,19 @@ from a2a_server.services import tasks_sweep
 
 @shared_task(name="a2a_server.tasks.run_turn")
 def run_turn(task_id: str) -> None:
-    """Runs a submitted task, if it is still there to be run."""
+    """Runs a submitted A2A task. Does nothing if the task can't be claimed any more."""
     task_run(task_id=uuid.UUID(task_id))
 
 
 @shared_task(name="a2a_server.tasks.deliver")
 def deliver(config_id: int) -> None:
-    """Has this process's loop deliver what a webhook is owed. Holds no thread of the worker meanwhile."""
+    """Has this process's event loop send a webhook's pending deliveries. Holds no thread of the worker meanwhile."""
     push_deliveries.serve_here(config_id)
 
 
 @shared_task(name="a2a_server.tasks.sweep")
 def sweep() -> None:
-    """Fails runs whose worker is gone, and sends lost messages again."""
+    """Repairs lost work: expired runs, lost Celery messages, busy contexts, orphaned reviews, due deliveries."""
     tasks_sweep()
     approved_resume()
     orphaned_reviews_void()
@@ -35,12 +35,12 @@ def sweep() -> None:
 
 @shared_task(name="a2a_server.tasks.prune")
 def prune() -> None:
-    """Deletes what is older than RETENTION_DAYS."""
+    """Deletes tasks that ended more than RETENTION_DAYS ago, and recounts what callers have stored."""
     tasks_prune()
     usage_count()
 
 
 @shared_task(name="a2a_server.tasks.count_usage")
 def count_usage() -> None:
-    """Counts what each caller has stored."""
+    """Recounts the stored tasks and the bytes of files of each caller."""
     usage_count()

@@ -1,4 +1,4 @@
-"""To and from the SDK's types: the requests that come in, the tasks and events that go out, the errors."""
+"""Conversion from and to the SDK's types: incoming requests, outgoing tasks and events, and errors."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ from volcanic.text import clean_json, clean_text
 
 logger = logging.getLogger(__name__)
 
-# The versions of the protocol that are spoken, as the header A2A-Version names them.
+# The supported versions of the protocol, as the header A2A-Version names them.
 V1, V03 = "1.0", "0.3"
 
 _CONTEXT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -49,8 +49,10 @@ OUTPUT_MODES = ["text/plain", "*/*"]
 
 
 class QuotaExceededError(sdk_errors.A2AError):
-    """A quota is exceeded. The specification has no error for that: JSON-RPC gets the code for the server's own errors,
-    REST the status that google.rpc has for it."""
+    """A quota is exceeded. The specification has no error for this case.
+
+    JSON-RPC gets -32000, a code for errors that a server defines. REST gets RESOURCE_EXHAUSTED of google.rpc.
+    """
 
 
 sdk_errors.JSON_RPC_ERROR_CODE_MAP[QuotaExceededError] = -32000
@@ -70,7 +72,7 @@ _SDK_ERRORS: dict[type[RequestError], type[sdk_errors.A2AError]] = {
 
 
 def to_sdk_error(error: RequestError) -> sdk_errors.A2AError:
-    """Returns the A2A error (5.4) of one of our own."""
+    """Returns the A2A error (specification 5.4) for an error of `a2a_server.errors`."""
     if isinstance(error, QuotaExceeded):
         # google.rpc.ErrorInfo.metadata is a map of strings.
         data = {"quota": error.quota, "limit": str(error.limit), "used": str(error.used)}
@@ -79,7 +81,7 @@ def to_sdk_error(error: RequestError) -> sdk_errors.A2AError:
 
 
 def translated(error: Exception) -> sdk_errors.A2AError:
-    """Returns the A2A error of an exception. What nobody foresaw is logged, and only said to have happened."""
+    """Returns the A2A error for an exception. An unexpected exception is logged, and the caller gets InternalError."""
     if isinstance(error, sdk_errors.A2AError):
         return error
     if isinstance(error, RequestError):
@@ -89,9 +91,10 @@ def translated(error: Exception) -> sdk_errors.A2AError:
 
 
 def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller, version: str = V1) -> Submission:
-    """Returns what a SendMessage request asks for, checked.
+    """Returns the checked submission in a SendMessage request of a caller.
 
-    Raises InvalidParams, ContentTypeNotSupported or PushNotSupported.
+    `version` is the protocol version in which a webhook of the request gets its deliveries. Raises InvalidParams,
+    TaskNotFound (a task id that can't exist), ContentTypeNotSupported or PushNotSupported.
     """
     message, configuration = request.message, request.configuration
     if message.role != a2a_pb2.ROLE_USER:
@@ -129,9 +132,9 @@ def submission_from(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCa
 
 
 def _without_bytes(message: a2a_pb2.Message) -> a2a_pb2.Message:
-    """Returns a message to keep in the history: files are named by their digest there, not repeated.
+    """Returns a message for the history: each file's bytes are replaced by the URN of their digest.
 
-    Whoever reads the task's history would else get every file back, each time.
+    With the bytes, every read of the task's history would send all files back.
     """
     kept = a2a_pb2.Message()
     kept.CopyFrom(message)
@@ -144,8 +147,10 @@ def _without_bytes(message: a2a_pb2.Message) -> a2a_pb2.Message:
 
 
 def push_from(config: a2a_pb2.TaskPushNotificationConfig, version: str) -> WantedPush:
-    """Returns the webhook that a config asks for, checked but for its address. Raises InvalidParams or
-    PushNotSupported."""
+    """Returns the webhook that a config asks for. Raises InvalidParams or PushNotSupported.
+
+    All members are checked except the address of the URL, which needs the network.
+    """
     if not settings.PUSH_ENABLED:
         raise PushNotSupported
     if not config.url:
@@ -169,7 +174,7 @@ def push_from(config: a2a_pb2.TaskPushNotificationConfig, version: str) -> Wante
 
 
 def to_push_config(config: PushConfig) -> a2a_pb2.TaskPushNotificationConfig:
-    """Returns a webhook as its caller sees it: without its token and credentials."""
+    """Returns the SDK's config of a webhook as its caller sees it: without token and credentials."""
     shown = a2a_pb2.TaskPushNotificationConfig(id=config.config_id, task_id=str(config.task_id), url=config.url)
     if config.auth_scheme:
         shown.authentication.scheme = config.auth_scheme
@@ -177,7 +182,7 @@ def to_push_config(config: PushConfig) -> a2a_pb2.TaskPushNotificationConfig:
 
 
 def _plain_json(message: Any) -> dict[str, Any]:
-    """Returns a protobuf message as JSON that can be stored, numbers as they were written: 7 and not 7.0."""
+    """Returns a protobuf message as JSON that can be stored, with whole numbers as integers: 7, not 7.0."""
     plain: dict[str, Any] = json.loads(json.dumps(clean_json(MessageToDict(message))), parse_float=_number)
     return plain
 
@@ -188,7 +193,10 @@ def _number(text: str) -> int | float:
 
 
 def _is_file(index: int, part: a2a_pb2.Part) -> bool:
-    """Returns whether a part is a file. Raises for a part without content, and for text or data of a wrong type."""
+    """Returns whether a part is a file.
+
+    Raises InvalidParams for a part without content, and ContentTypeNotSupported for text or data of a wrong media type.
+    """
     kind = part.WhichOneof("content")
     if kind is None:
         raise InvalidParams(f"message.parts[{index}] has no content: set one of text, data, raw, url.")
@@ -213,7 +221,10 @@ def _file_of(index: int, part: a2a_pb2.Part) -> IncomingFile:
 
 
 def _hops(request_metadata: dict[str, Any], message_metadata: dict[str, Any]) -> int:
-    """How many agents passed this request on: the request's word, then the message's, else none."""
+    """Returns the number of agents that passed a request on: the request's metadata, else the message's, else 0.
+
+    Raises InvalidParams for a value that is no whole number from 0 to 1,000,000.
+    """
     hops = request_metadata.get(_HOPS, message_metadata.get(_HOPS, 0))
     if isinstance(hops, bool) or not isinstance(hops, int | float) or hops < 0 or hops != int(hops) or hops > 10**6:
         raise InvalidParams(f'metadata["{_HOPS}"] must be a whole number from 0 on.')
@@ -221,7 +232,10 @@ def _hops(request_metadata: dict[str, Any], message_metadata: dict[str, Any]) ->
 
 
 def history_length_from(holder: Any) -> int | None:
-    """Returns the historyLength of a request or configuration: None when unset (3.2.4). Raises InvalidParams."""
+    """Returns the historyLength of a request or configuration, None when unset (specification 3.2.4).
+
+    Raises InvalidParams for a negative number.
+    """
     if not holder.HasField("history_length"):
         return None
     if holder.history_length < 0:
@@ -230,7 +244,7 @@ def history_length_from(holder: Any) -> int | None:
 
 
 def filter_from(request: a2a_pb2.ListTasksRequest) -> TaskFilter:
-    """Returns what a ListTasks request asks for (3.1.4). Raises InvalidParams."""
+    """Returns the checked filter in a ListTasks request (specification 3.1.4). Raises InvalidParams."""
     page_size = request.page_size if request.HasField("page_size") else 50
     if not 1 <= page_size <= MAX_PAGE_SIZE:
         raise InvalidParams(f"pageSize must be from 1 to {MAX_PAGE_SIZE}.")
@@ -255,7 +269,7 @@ def _moment(request: a2a_pb2.ListTasksRequest) -> datetime | None:
 
 
 def task_state_from(state: int) -> TaskState | None:
-    """Returns our state for the wire's, None for unspecified. Raises InvalidParams for a number that is none."""
+    """Returns the TaskState for the SDK's number, None for unspecified. Raises InvalidParams for an unknown number."""
     if state == a2a_pb2.TASK_STATE_UNSPECIFIED:
         return None
     try:
@@ -265,26 +279,26 @@ def task_state_from(state: int) -> TaskState | None:
 
 
 def to_task(task: str) -> a2a_pb2.Task:
-    """Returns the SDK's Task of a task's JSON."""
+    """Returns the SDK's Task from a task's JSON text."""
     parsed: a2a_pb2.Task = ParseDict(json.loads(task), a2a_pb2.Task())
     return parsed
 
 
 def to_task_page(page: str) -> a2a_pb2.ListTasksResponse:
-    """Returns the SDK's answer to ListTasks of its JSON."""
+    """Returns the SDK's ListTasks response from its JSON text."""
     parsed: a2a_pb2.ListTasksResponse = ParseDict(json.loads(page), a2a_pb2.ListTasksResponse())
     return parsed
 
 
 def to_event(payload: str) -> a2a_pb2.TaskStatusUpdateEvent | a2a_pb2.TaskArtifactUpdateEvent:
-    """Returns the SDK's event of an event of ours."""
+    """Returns the SDK's event from the JSON text of a stored event's payload."""
     response = ParseDict(json.loads(payload), a2a_pb2.StreamResponse())
     return getattr(response, response.WhichOneof("payload"))  # type: ignore[no-any-return]
 
 
 def task_to_03(task: dict[str, Any]) -> str:
-    """Returns a task's 1.0 wire form in the 0.3 form, as JSON text: what 0.3 webhooks get, bare."""
-    # Not at the top: the types of 0.3 cost a third of a second, and few need them.
+    """Returns a task's 0.3 wire form as JSON text, from its 1.0 form. Deliveries to 0.3 webhooks send the text."""
+    # Imported here, since the types of 0.3 take a third of a second to import and few processes need them.
     from a2a.compat.v0_3 import conversions
 
     compat = conversions.to_compat_task(ParseDict(task, a2a_pb2.Task()))

@@ -1,4 +1,4 @@
-"""A runner for the A2A conformance kit (a2aproject/a2a-tck): a message's id says what its turn has to do.
+"""A runner for the A2A conformance kit (a2aproject/a2a-tck): a message's id selects the scenario of its turn.
 
 The kit's `scenarios/*.feature` name the ids' prefixes. Serve it with RUNNER=tests.conformance_runner.ConformanceRunner.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 from volcanic.runtime.base import Outcome, Sink, Turn, TurnState
 
-# The kit's own variable: a task that is to be subscribed to again has to run for twice as long.
+# The conformance kit's own variable. A task that the kit subscribes to again has to run for twice this time.
 _STREAMING_TIMEOUT_SECONDS = float(os.environ.get("TCK_STREAMING_TIMEOUT", "2"))
-# Long enough for a piece of text to be written by itself.
+# Long enough for the sink to write each piece of text in an event of its own.
 _BETWEEN_CHUNKS_SECONDS = 0.4
 _FILE = {"filename": "output.txt", "mediaType": "text/plain"}
 
@@ -25,7 +25,7 @@ def _completed(text: str, message: str = "") -> Outcome:
 
 
 def _answer(text: str, message: str = "") -> Scenario:
-    """Completes at once, with an answer and perhaps a status message beside it."""
+    """Returns a scenario that completes at once, with an answer and optionally a status message."""
 
     async def run(sink: Sink) -> Outcome:
         return _completed(text, message)
@@ -34,7 +34,7 @@ def _answer(text: str, message: str = "") -> Scenario:
 
 
 def _end(state: TurnState, text: str) -> Scenario:
-    """Ends otherwise than completed; `text` becomes the status message."""
+    """Returns a scenario that ends in another state than completed, with `text` as the status message."""
 
     async def run(sink: Sink) -> Outcome:
         return Outcome(state=state, text=text)
@@ -43,7 +43,7 @@ def _end(state: TurnState, text: str) -> Scenario:
 
 
 def _artifact(part: dict[str, Any]) -> Scenario:
-    """Writes one artifact of one part, then completes."""
+    """Returns a scenario that writes one artifact of one part, then completes."""
 
     async def run(sink: Sink) -> Outcome:
         await sink.artifact({"artifactId": "output", "name": "output", "parts": [part]})
@@ -53,7 +53,7 @@ def _artifact(part: dict[str, Any]) -> Scenario:
 
 
 def _chunks(*chunks: str) -> Scenario:
-    """Answers in pieces that a stream shows one by one."""
+    """Returns a scenario that answers in pieces, which a stream shows one by one."""
 
     async def run(sink: Sink) -> Outcome:
         for chunk in chunks:
@@ -65,7 +65,7 @@ def _chunks(*chunks: str) -> Scenario:
 
 
 async def _stay_active(sink: Sink) -> Outcome:
-    """Works for as long as the kit needs to subscribe again, and somewhat longer."""
+    """Works for the time that the kit needs to subscribe again, and half a second longer."""
     await asyncio.sleep(2 * _STREAMING_TIMEOUT_SECONDS + 0.5)
     return _completed("Resubscription is over")
 
@@ -74,14 +74,14 @@ _FILE_PART = {"raw": base64.b64encode(b"Generated file content").decode(), **_FI
 _DATA_PART = {"data": {"key": "value", "count": 42}}
 _HELLO = _answer("Hello from TCK", message="Hello from TCK")
 
-# The first prefix that fits decides: a longer one stands before a shorter one that it begins with.
+# The first matching prefix decides, so a longer prefix stands before a shorter one that begins the same.
 SCENARIOS: dict[str, Scenario] = {
     "tck-complete-task": _HELLO,
     "tck-artifact-text": _artifact({"text": "Generated text content"}),
     "tck-artifact-file-url": _artifact({"url": "https://example.com/output.txt", **_FILE}),
     "tck-artifact-file": _artifact(_FILE_PART),
     "tck-artifact-data": _artifact(_DATA_PART),
-    # Always a task here, where the kit asks for a message without one.
+    # The kit asks for a message without a task here. This server answers every message with a task.
     "tck-message-response": _answer("Direct message response", message="Direct message response"),
     "tck-input-required": _end(TurnState.INPUT_REQUIRED, "Input required"),
     "tck-reject-task": _end(TurnState.REJECTED, "rejected"),
@@ -97,7 +97,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 class ConformanceRunner:
-    """Does what the conformance kit expects of a message with the turn's message id."""
+    """Runs the scenario that the conformance kit expects for the id of the turn's message."""
 
     async def run(self, turn: Turn, sink: Sink) -> Outcome:
         """Runs the scenario of the message's id; any other message is completed like `tck-complete-task`."""

@@ -1,4 +1,4 @@
-"""Fixtures for the whole suite: a fixed cast, and the product running for real."""
+"""Fixtures for the whole suite: a fixed cast of owners and callers, and the product as real processes."""
 
 import functools
 import threading
@@ -79,7 +79,7 @@ def blocked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Before the database is dropped, its connections in the database threads are closed."""
+    """Closes the connections of the database threads before the database is dropped."""
     yield
     barrier = threading.Barrier(django_settings.DB_THREADS)
 
@@ -95,8 +95,10 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_flush() -> None:
-    """Empties the database after a test with `transactional_db` by deleting the few rows there are: Django's `flush`
-    truncates every table and writes the permissions anew, which takes ten times as long."""
+    """Empties the database after a test with `transactional_db` by deleting the rows of filled tables.
+
+    Django's `flush` truncates every table and writes all permissions again, which takes ten times as long.
+    """
 
     def handle(self: FlushCommand, **options: object) -> None:
         for attempt in range(1, FLUSHES + 1):
@@ -104,7 +106,7 @@ def _quick_flush() -> None:
                 _delete_all_rows()
                 return
             except OperationalError as error:
-                # A worker is still at something with two of the tables, and PostgreSQL ends one of the two.
+                # A worker still uses two of the tables. PostgreSQL has ended this transaction to resolve the deadlock.
                 if not isinstance(error.__cause__, DeadlockDetected) or attempt == FLUSHES:
                     raise
 
@@ -118,7 +120,7 @@ def _delete_all_rows() -> None:
         cursor.execute(f"LOCK TABLE {', '.join(quoted)} IN EXCLUSIVE MODE")
         cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for name in quoted))
         filled = [name for (name,) in cursor.fetchall()]
-        # Everything goes: neither foreign keys nor the triggers that guard single rows have a say.
+        # As a replica the session runs no foreign key checks and no triggers, so rows can be deleted in any order.
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("; ".join(f"DELETE FROM {name}" for name in filled) or "SELECT")
     builtin_skills_ensure()
@@ -138,49 +140,49 @@ hashed = functools.cache(make_password)
 
 @pytest.fixture
 def owner(db: None) -> User:
-    """The owner of `workspace`."""
+    """Gives the owner of `workspace`."""
     return User.objects.create(username="olivia", password=hashed("olivia-password"), is_staff=True)
 
 
 @pytest.fixture
 def other_owner(db: None) -> User:
-    """The owner of `other_workspace`."""
+    """Gives the owner of `other_workspace`."""
     return User.objects.create(username="oscar", password=hashed("oscar-password"), is_staff=True)
 
 
 @pytest.fixture
 def superuser(db: None) -> User:
-    """May see everything."""
+    """Gives a superuser, who may see everything."""
     return User.objects.create(username="root", password=hashed("root-password"), is_staff=True, is_superuser=True)
 
 
 @pytest.fixture
 def workspace(owner: User) -> Workspace:
-    """The owner's workspace."""
+    """Gives the owner's workspace."""
     return workspace_create(slug="main", owner=owner)
 
 
 @pytest.fixture
 def other_workspace(other_owner: User) -> Workspace:
-    """Another owner's workspace."""
+    """Gives another owner's workspace."""
     return workspace_create(slug="other", owner=other_owner)
 
 
 @pytest.fixture
 def friend(workspace: Workspace) -> Keyed:
-    """A caller at Act with `chat` granted."""
+    """Gives a caller at the level Act with a grant of `chat`."""
     return Keyed(*caller_create(workspace=workspace, name="friend", level=Level.ACT, skills=[CHAT]))
 
 
 @pytest.fixture
 def second_friend(workspace: Workspace) -> Keyed:
-    """Another caller of the same workspace that may do the same."""
+    """Gives another caller of the same workspace with the same level and grant."""
     return Keyed(*caller_create(workspace=workspace, name="second-friend", level=Level.ACT, skills=[CHAT]))
 
 
 @pytest.fixture
 def stranger(workspace: Workspace) -> Keyed:
-    """A caller to whom nothing is granted."""
+    """Gives a caller without grants."""
     return Keyed(*caller_create(workspace=workspace, name="stranger"))
 
 
@@ -188,7 +190,7 @@ def stranger(workspace: Workspace) -> Keyed:
 def product(
     django_db_setup: None, django_db_blocker: object, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
-    """The product as it runs: a web process and a worker, on this test process's database."""
+    """Gives the running product: a web process and a worker, on the database of this test process."""
     running = Product(tmp_path_factory.mktemp("product"))
     try:
         running.start()
@@ -199,7 +201,7 @@ def product(
 
 @pytest.fixture
 def broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker hears of what this process does: other tests may have one running on this database."""
+    """Makes all Celery messages of this process fail, since other tests may have a worker running on this database."""
 
     def refuse(*_args: object, **_options: object) -> None:
         raise BrokerError("the broker is away")
@@ -209,7 +211,7 @@ def broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def api(transactional_db: None, product: Product, friend: Keyed) -> Iterator[Api]:
-    """The product's API, as the friend calls it."""
+    """Gives the product's API for the caller `friend`."""
     product.revive()
     with product.api(friend.key) as client:
         yield client

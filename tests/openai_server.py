@@ -1,4 +1,4 @@
-"""A small real HTTP server that speaks OpenAI's chat completions stream: the provider path is tested through a socket.
+"""A real HTTP server that speaks OpenAI's chat completions stream, to test the provider path through a socket.
 
 Each request is answered by the next of `server.replies`; `server.requests` holds the bodies that came.
 """
@@ -19,8 +19,8 @@ from typing import Any, Self
 class Reply:
     """One streamed answer: text chunks, then tool calls as (id, name, arguments as JSON text), then the end.
 
-    `hang`: the end never comes, the server waits for the client to go away. `drop`: the connection is cut instead.
-    `error`: an error event ends the stream.
+    `hang`: the end never comes, and the server waits until the client disconnects. `drop`: the server cuts the
+    connection instead of the end. `error`: an error event ends the stream.
     """
 
     chunks: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """An HTTP error instead of an answer. The SDK is told not to try again, for the tests' sake."""
+    """An HTTP error instead of an answer. Its headers tell the SDK not to retry, which keeps tests short."""
 
     status: int
     message: str
@@ -46,7 +46,7 @@ class OpenAIServer:
     def __init__(self, *replies: Reply | Refusal) -> None:
         self.replies: deque[Reply | Refusal] = deque(replies)
         self.requests: list[dict[str, Any]] = []
-        # A client whose answer hangs is now waiting for the rest; and: it went away.
+        # `hanging` is set once a client waits for the rest of a hanging answer, and `left` once that client is gone.
         self.hanging = threading.Event()
         self.left = threading.Event()
         self._stopped = threading.Event()
@@ -75,7 +75,7 @@ class OpenAIServer:
                 return
 
     def next_reply(self, path: str, body: dict[str, Any]) -> Reply | Refusal:
-        """Takes note of a request and returns what to answer."""
+        """Records a request and returns the next reply."""
         self.requests.append(body)
         if path != "/v1/chat/completions":
             return Refusal(status=404, message=f"no such path: {path}")
@@ -83,7 +83,7 @@ class OpenAIServer:
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = False  # closing the server waits for the handlers
+    daemon_threads = False  # so that closing the server waits for the handlers
 
     def __init__(self, owner: OpenAIServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, reply: Reply) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        # Chunked, so that a connection that is cut is told from the end of the answer.
+        # Chunked, so that the client can tell a cut connection from the end of the answer.
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         self.end_headers()

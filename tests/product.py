@@ -1,4 +1,4 @@
-"""The product as processes of its own: uvicorn and a Celery worker, and a client for its API."""
+"""The product as real processes, uvicorn and a Celery worker, and a client for its API."""
 
 import json
 import os
@@ -22,8 +22,11 @@ _reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Returns a TCP port that nothing listens on. Until this process ends the system gives it to nobody else: it is
-    bound, and left to whoever asks for it by number with SO_REUSEADDR, as servers do."""
+    """Returns a TCP port that nothing listens on.
+
+    The port stays bound until this process ends, so that the system gives it to no other process. A server that asks
+    for the port by number with SO_REUSEADDR still gets it.
+    """
     reserving = socket.socket()
     reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserving.bind(("127.0.0.1", 0))
@@ -44,7 +47,7 @@ class Product:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the processes."""
+        """Returns the environment of the processes."""
         url = urlsplit(os.environ["DATABASE_URL"])
         return {
             **os.environ,
@@ -55,7 +58,7 @@ class Product:
             "SHUTDOWN_GRACE_SECONDS": "1",
             "ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
             "LOG_FORMAT": "json",
-            # Tests ask again and again until something has happened.
+            # Tests poll the server, so the rate limits are high.
             "REQUESTS_PER_MINUTE": "100000",
             "BAD_KEYS_PER_MINUTE": "1000",
             "PYTHONWARNINGS": "default",
@@ -89,7 +92,7 @@ class Product:
             )
 
     def _wait_for(self, name: str, ready: Callable[[], bool]) -> None:
-        """Returns when a process is ready. Fails with what it logged: at once when it has ended."""
+        """Waits until a process is ready. Fails with its log after START_SECONDS, or when the process has ended."""
         try:
             wait_for(lambda: ready() or not self.runs(name), PATIENCE)
             assert self.runs(name), f"the {name} process ended"
@@ -104,7 +107,7 @@ class Product:
             return False
 
     def log(self, name: str) -> str:
-        """Returns what a process logged."""
+        """Returns the log of a process."""
         return (self.folder / f"{name}.log").read_text()
 
     def signal(self, name: str, number: signal.Signals) -> None:
@@ -114,11 +117,11 @@ class Product:
             self._processes[name].wait(PATIENCE)
 
     def runs(self, name: str) -> bool:
-        """Tells whether a process is there."""
+        """Returns whether a process is running."""
         return self._processes[name].poll() is None
 
     def revive(self) -> None:
-        """Starts again what a test killed."""
+        """Starts the processes again that a test has killed."""
         for name, process in list(self._processes.items()):
             if process.poll() is not None:
                 (self.start_web if name == "web" else self.start_worker)()
@@ -138,13 +141,13 @@ class Product:
         return f"{self.port} {name}"
 
     def sweep(self) -> None:
-        """Has the worker do what beat asks it for every two seconds."""
+        """Has the worker do the sweep that beat asks for every two seconds."""
         from a2a_server.tasks import sweep
 
         sweep.delay()
 
     def stop(self) -> None:
-        """Stops both processes, the one even if the other does not end."""
+        """Stops both processes. A process that does not end does not keep the other from being stopped."""
         with ExitStack() as ends:
             for process in self._processes.values():
                 process.kill()
@@ -158,12 +161,12 @@ class Product:
 
 
 def message(text: str = "hi", **members: Any) -> dict[str, Any]:
-    """Returns a message in the wire's 1.0 form, with a fresh id."""
+    """Returns a message in the 1.0 wire form, with a new id."""
     return {"role": "ROLE_USER", "messageId": str(uuid.uuid4()), "parts": [{"text": text}], **members}
 
 
 class Api:
-    """A caller's view of the product."""
+    """A caller's client for the product's API."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http

@@ -1,4 +1,4 @@
-"""A caller's webhook receiver: a real HTTP server that notes what it gets and answers as it is told."""
+"""A caller's webhook receiver: a real HTTP server that records requests and answers as a test tells it."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Received:
-    """One request that came."""
+    """One received request."""
 
     path: str
     headers: dict[str, str]
@@ -19,7 +19,7 @@ class Received:
 
     @property
     def json(self) -> Any:
-        """The body's JSON."""
+        """Returns the JSON value of the body."""
         return json.loads(self.body)
 
 
@@ -27,7 +27,7 @@ Answer = Callable[[Received, int], int | None]
 
 
 def accept(_request: Received, _number: int) -> int:
-    """Takes everything."""
+    """Answers 200 to every request."""
     return 200
 
 
@@ -35,7 +35,9 @@ class Receiver:
     """Answers each request with the status that `answer(request, number)` gives; None hangs until the end, and a
     redirect leads to its own /elsewhere.
 
-    `received` has every request, `accepted` those that were answered with a 2xx.
+    For None the server sends no answer until it is stopped.
+
+    `received` holds all requests, `accepted` the requests that were answered with a 2xx status.
     """
 
     def __init__(self, answer: Answer = accept) -> None:
@@ -53,7 +55,7 @@ class Receiver:
                 receiver._take(self, Received(self.path, headers, self.rfile.read(length)))
 
             def log_message(self, *_args: Any) -> None:
-                """Says nothing."""
+                """Logs nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -75,7 +77,7 @@ class Receiver:
         handler.end_headers()
 
     def states(self, path: str | None = None) -> list[str]:
-        """Returns the states that were accepted, in order, without their prefix; of one path or all."""
+        """Returns the task states in the accepted requests, in order, without their prefix; of one path or of all."""
         tasks = [request.json.get("task", request.json) for request in self.accepted if path in (None, request.path)]
         return [task["status"]["state"].removeprefix("TASK_STATE_") for task in tasks]
 

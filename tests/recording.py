@@ -1,7 +1,8 @@
-"""What goes over the wire, written down so that two runs can be compared.
+"""Recording of the wire: requests, answers and events, with names in place of values that differ from run to run.
 
-What differs from run to run is named in order of its first appearance: ids and page tokens `<task-1>`, `<context-1>`,
-`<page-token-1>`, so that equal ones stay equal; moments `<time>`; the addresses of this run `<product>`, `<receiver>`.
+The names make the recordings of two test runs comparable. Ids and page tokens are numbered in order of their first
+appearance, `<task-1>`, `<context-1>`, `<page-token-1>`, so that equal values get equal names. Times become `<time>`.
+The addresses of the run become `<product>` and `<receiver>`.
 """
 
 import copy
@@ -19,7 +20,7 @@ from tests.receiver import Received
 
 Json = Any
 
-# What the server and HTTP itself add to any answer, and what the clock decides.
+# Headers that are left out: the server and HTTP add them to every answer, and the clock decides the date.
 _UNTOLD = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?Z")
@@ -31,14 +32,14 @@ _KINDS = {
     "messageId": "message",
     "artifactId": "artifact",
     "pushNotificationConfigId": "config",
-    "name": "config",  # of a webhook, in REST 0.3: where it is
+    "name": "config",  # the resource name of a webhook in REST 0.3
 }
 _COLUMNS = 100
 _TOKENS = frozenset({"pageToken", "nextPageToken"})
 
 
 class Names:
-    """The names of what differs from run to run, given in order of first appearance."""
+    """The names of values that differ from run to run, numbered in order of their first appearance."""
 
     def __init__(self, **addresses: str) -> None:
         self._addresses = {address: f"<{name}>" for name, address in addresses.items()}
@@ -46,7 +47,7 @@ class Names:
         self._counts: dict[str, int] = {}
 
     def replaced(self, value: Json, kind: str = "id") -> Json:
-        """Returns a JSON value with names in it. Its members are gone through in the order in which they are shown."""
+        """Returns a JSON value with names in it. Visits the members in the order in which they are shown."""
         if isinstance(value, dict):
             members = value.items() if isinstance(value, OrderedDict) else sorted(value.items())
             return {key: self._member(value, key, member) for key, member in members}
@@ -80,7 +81,7 @@ class Names:
         return self._names[value]
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Returns the headers that tell something, by name."""
+        """Returns the headers that the recording keeps, by name."""
         told = {name.lower(): value for name, value in headers if name.lower() not in _UNTOLD}
         return {name: self._header(name, told[name]) for name in sorted(told)}
 
@@ -104,7 +105,7 @@ class Names:
 
 
 class Wire:
-    """One caller's connection, which notes every request and its answer."""
+    """One caller's connection, which records every request and its answer."""
 
     def __init__(self, http: httpx.Client, **addresses: str) -> None:
         self.http = http
@@ -126,8 +127,10 @@ class Wire:
         query: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Json:
-        """Makes a request and returns the answer's JSON, None where it has no body. `content` is a body that is no
-        JSON."""
+        """Makes a request and returns the answer's JSON, None for an answer without a body.
+
+        `content` is a request body that is no JSON.
+        """
         noted = self._note(verb, path, body if content is None else content, query, headers)
         response = self.http.request(verb, path, json=body, content=content, params=query, headers=headers)
         noted["status"], noted["headers"] = response.status_code, response.headers
@@ -137,13 +140,13 @@ class Wire:
 
     @contextmanager
     def rpc_stream(self, method: str, params: Json) -> Iterator[Iterator[Json]]:
-        """Opens a JSON-RPC stream; yields an iterator of what its events hold."""
+        """Opens a JSON-RPC stream; yields an iterator of the data of its events."""
         with self.stream("POST", "/a2a", body=_envelope(method, params)) as events:
             yield events
 
     @contextmanager
     def stream(self, verb: str, path: str, *, body: Json = None) -> Iterator[Iterator[Json]]:
-        """Opens a stream; yields an iterator of what its events hold. What is read of it is noted."""
+        """Opens a stream; yields an iterator of the data of its events. Records the events that are read."""
         noted = self._note(verb, path, body, None, None)
         with self.http.stream(verb, path, json=body) as response:
             noted["status"], noted["headers"] = response.status_code, response.headers
@@ -155,7 +158,7 @@ class Wire:
         fields: OrderedDict[str, Json] = OrderedDict()
         for line in response.iter_lines():
             name, _, value = line.partition(":")
-            if name:  # a comment only keeps the connection open
+            if name:  # a comment, which keeps the connection open
                 fields[name] = fields.get(name, "") + value.removeprefix(" ")
             elif not line and fields:
                 fields["data"] = json.loads(fields["data"])
@@ -172,7 +175,7 @@ class Wire:
         return noted
 
     def exchanges(self) -> list[Json]:
-        """Returns all that was asked and answered, with names in it."""
+        """Returns all recorded requests and answers, with names."""
         names = Names(**self._addresses)
         told = []
         for asked, noted in self._exchanges:
@@ -190,7 +193,7 @@ class Wire:
 
 
 def notifications(received: Iterable[Received], **addresses: str) -> list[Json]:
-    """Returns the requests that came to a receiver, with names in them."""
+    """Returns the requests that a receiver got, with names."""
     names = Names(**addresses)
     return [
         OrderedDict(
@@ -203,8 +206,11 @@ def notifications(received: Iterable[Received], **addresses: str) -> list[Json]:
 
 
 def joined(events: list[Json]) -> list[Json]:
-    """Returns the events of a stream with the chunks of a text put together, as far as the clock parts them: what is
-    appended is one event, or none where there was nothing left to append."""
+    """Returns the events of a stream with the appended chunks of a text joined.
+
+    Timing decides how a text is cut into chunks. So all appended chunks become one event, or no event where nothing was
+    appended.
+    """
     kept: list[Json] = []
     for event in json.loads(json.dumps(events)):
         update, before = _artifact_update(event), _artifact_update(kept[-1]) if kept else None
@@ -246,7 +252,7 @@ def _envelope(method: str, params: Json) -> dict[str, Json]:
 
 
 class WireFile(JSONSnapshotExtension):
-    """A snapshot as JSON, in as few lines as are easy to read."""
+    """A snapshot as JSON, with short values on one line each."""
 
     def serialize(self, data: Json, **_filters: Any) -> str:
         """Returns the text of the file."""

@@ -1,4 +1,4 @@
-"""The official SDK's client as the caller."""
+"""The official SDK's client, as a caller of the product."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ INTERFACES = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HT
 async def sdk_client(
     product: Product, key: str, binding: str, version: str, *, streaming: bool
 ) -> AsyncIterator[Client]:
-    """The official SDK's client, for a caller's key; it speaks only the given interface of our own card."""
+    """Yields the official SDK's client for a caller's key. The client uses only the given interface of the card."""
     async with httpx.AsyncClient(headers={"X-API-Key": key}, timeout=PATIENCE) as http:
         card = a2a_pb2.AgentCard()
         ParseDict(

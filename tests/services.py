@@ -1,7 +1,7 @@
-"""A pytest plugin: PostgreSQL and Valkey for the whole run, started once, in a folder that goes with it.
+"""A pytest plugin: PostgreSQL and Valkey for the whole test run, started once, in a temporary folder.
 
-Named by `-p` in pyproject.toml, so that it is loaded before pytest-django reads the settings. Each xdist worker gets a
-database of its own from pytest-django, and a Valkey database and prefix of its own here.
+pyproject.toml names the plugin by `-p`, so that pytest loads the plugin before pytest-django reads the settings. Each
+xdist worker gets a database of its own from pytest-django, and a Valkey database and prefix of its own here.
 """
 
 import atexit
@@ -16,11 +16,11 @@ _services = ExitStack()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Starts the services. No option is added: this is the first hook there is, and settings must not come before."""
+    """Starts the services. Adds no option: pytest calls this hook first, and the settings need the services."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
         urls = _services.enter_context(temporary())
-        atexit.register(_services.close)  # pytest may end before it unconfigures
+        atexit.register(_services.close)  # pytest may end without calling pytest_unconfigure
         os.environ["DATABASE_URL"] = urls.database_url
         os.environ["TEST_REDIS_URL"] = urls.redis_url.partition("?")[0]
     number = int((worker or "gw0").removeprefix("gw"))
@@ -30,5 +30,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Stops the services, when this is the process that started them."""
+    """Stops the services if this process started them."""
     _services.close()

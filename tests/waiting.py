@@ -1,4 +1,4 @@
-"""Waiting for something that happens in another process or thread."""
+"""Waiting for conditions that another process or thread brings about."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ take its time; where a test is about the product's own time limit, it says anoth
 
 
 def wait_for(predicate: Callable[[], T | Literal[False] | None], timeout: float = PATIENCE) -> T:
-    """Asks again and again until the predicate is true, and returns what it said. Fails after `timeout` seconds."""
+    """Calls the predicate until its value is true, and returns that value. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not (said := predicate()):
         assert time.monotonic() < deadline, f"not within {timeout} s: {predicate}"

@@ -1,4 +1,4 @@
-"""The owner's screens of tasks and webhooks. Django's admin finds them by importing this package."""
+"""The owner's admin screens for tasks and webhooks. Django's admin registers them by importing this package."""
 
 from a2a_server.admin import tasks, webhooks
 

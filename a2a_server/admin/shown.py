@@ -1,5 +1,7 @@
-"""Messages, artifacts and events of the wire, as the owner reads them in the admin. Texts stay texts: the templates
-escape them, and addresses that callers name are no links."""
+"""Messages, artifacts and events in the form in which the admin shows them to the owner.
+
+The templates escape all texts. Addresses that callers send are shown as text, never as links.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +12,7 @@ _ROLES = {"ROLE_USER": "Caller", "ROLE_AGENT": "Assistant"}
 
 
 def part_shown(part: Any) -> dict[str, Any]:
-    """Returns a part: its text, whether that is code, and what kind of file it is if it is one."""
+    """Returns a message part for the template: `text`, `code` (shown as code), and `note` (file name and type)."""
     if not isinstance(part, Mapping):
         return {"text": pretty(part), "code": True, "note": ""}
     note = " · ".join(str(part[key]) for key in ("filename", "mediaType") if part.get(key))
@@ -30,7 +32,7 @@ def _parts(holder: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def message_shown(message: Any) -> dict[str, Any]:
-    """Returns who wrote a message, and its parts."""
+    """Returns a message for the template: its `speaker`, `own` (the assistant wrote it), and its `parts`."""
     if not isinstance(message, Mapping):
         return {"speaker": "Message", "own": False, "parts": [part_shown(message)]}
     role = str(message.get("role", ""))
@@ -38,7 +40,7 @@ def message_shown(message: Any) -> dict[str, Any]:
 
 
 def artifact_shown(artifact_id: str, payload: Any) -> dict[str, Any]:
-    """Returns an artifact's names and parts."""
+    """Returns an artifact for the template: its id, name, description and parts."""
     if not isinstance(payload, Mapping):
         return {"id": artifact_id, "name": "", "description": "", "parts": [part_shown(payload)]}
     return {
@@ -50,7 +52,7 @@ def artifact_shown(artifact_id: str, payload: Any) -> dict[str, Any]:
 
 
 def event_shown(payload: Any) -> dict[str, str]:
-    """Returns what an event tells in a line, and all of it."""
+    """Returns an event for the template: a title, the beginning of its text, and the whole payload."""
     title, text = "event", ""
     match payload:
         case {"statusUpdate": {"status": {"state": str(state), **rest}}}:

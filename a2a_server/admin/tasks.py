@@ -1,4 +1,4 @@
-"""The owner's screens of tasks: to read, to cancel, to pin, and to say "not like this"."""
+"""The owner's admin screens for tasks: reading, canceling and pinning them, and "not like this"."""
 
 import uuid
 from contextlib import suppress
@@ -43,7 +43,7 @@ STATE_LABELS: dict[str, str | None] = {
 
 @admin.register(Task)
 class TaskAdmin(OwnedAdmin):
-    """Tasks that callers gave, newest status first. Only the services change one."""
+    """The tasks of callers, the newest status first. Only the services change a task."""
 
     owner_lookup = "caller__workspace__owner"
     list_display = ("request_text", "shown_state", "caller", "short_context", "pinned", "changed", "created")
@@ -69,7 +69,7 @@ class TaskAdmin(OwnedAdmin):
     change_form_outer_after_template = "admin/a2a_server/task_log.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings along the caller, the session and the beginning of the first message."""
+        """Returns the tasks, each with its caller and the beginning of its first message as `asked`."""
         text = KeyTextTransform("text", KeyTransform("0", KeyTransform("parts", KeyTransform("0", "history"))))
         rows = super().get_queryset(request).select_related("caller__workspace")
         annotated: QuerySet[Any] = rows.annotate(asked=Left(text, ASKED))
@@ -78,7 +78,10 @@ class TaskAdmin(OwnedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds a task by its id, or tasks by the beginning of their context id: exact, so that indexes serve."""
+        """Finds a task by its id, or tasks by the beginning of their context id, in letter case as stored.
+
+        Indexes serve both kinds of search.
+        """
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -89,7 +92,7 @@ class TaskAdmin(OwnedAdmin):
 
     @display(description="Request")
     def request_text(self, obj: Task) -> str:
-        """The beginning of the first message, or the id of a task that began without text."""
+        """Returns the beginning of the first message, or the task's id if that message has no text."""
         asked = getattr(obj, "asked", None)
         if not asked:
             return str(obj.pk)
@@ -97,44 +100,47 @@ class TaskAdmin(OwnedAdmin):
 
     @display(description="State", ordering="state", label=STATE_LABELS)
     def shown_state(self, obj: Task) -> tuple[str, str]:
-        """The state, in its colour."""
+        """Returns the state and its label, which the admin shows in the state's colour."""
         return obj.state, obj.get_state_display()
 
     @display(description="Context", ordering="context_id")
     def short_context(self, obj: Task) -> str:
-        """The context id, cut."""
+        """Returns the context id, cut to 8 characters when it is longer than 12."""
         return obj.context_id if len(obj.context_id) <= 12 else f"{obj.context_id[:8]}…"
 
     @display(description="Last change", ordering="status_at")
     def changed(self, obj: Task) -> str:
-        """When the state last changed."""
+        """Returns the time of the last change of the status."""
         return moment(obj.status_at)
 
     @display(description="Created", ordering="created_at")
     def created(self, obj: Task) -> str:
-        """When the first message came."""
+        """Returns the time at which the task was made."""
         return moment(obj.created_at)
 
     @display(description="Caller")
     def caller_link(self, obj: Task) -> str:
-        """Leads to the caller."""
+        """Returns a link to the caller's page."""
         return format_html(
             '<a href="{}">{}</a>', reverse("admin:trust_caller_change", args=[obj.caller_id]), obj.caller
         )
 
     @display(description="Session")
     def session_link(self, obj: Task) -> str:
-        """Leads to the transcript."""
+        """Returns a link to the session's page with the transcript."""
         url = reverse("admin:volcanic_session_change", args=[obj.session_id])
         return format_html('<a href="{}">{}</a>', url, obj.session)
 
     @display(description="Metadata")
     def shown_metadata(self, obj: Task) -> str:
-        """The request's metadata."""
+        """Returns the request's metadata as indented JSON, or "" without metadata."""
         return format_html("<pre>{}</pre>", pretty(obj.metadata)) if obj.metadata else ""
 
     def panels(self, request: HttpRequest, obj: Task) -> dict[str, Any]:
-        """Returns the messages, the artifacts and a page of the event log; `?after=SEQ` goes on from there."""
+        """Returns the messages, the artifacts and one page of the event log.
+
+        The query parameter `after` is the number of the last event on the page before; the page goes on behind it.
+        """
         after = request.GET.get("after", "")
         start = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
         events = list(obj.events.filter(seq__gt=start).order_by("seq")[: EVENTS_PER_PAGE + 1])
@@ -154,7 +160,7 @@ class TaskAdmin(OwnedAdmin):
         }
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the buttons post to."""
+        """Adds the addresses to which the buttons "Cancel the task" and "Not like this" post."""
         return [
             self.post_path("cancel", "cancel", self._cancel_one),
             self.post_path("unlike", "unlike", self._unlike),
@@ -170,7 +176,7 @@ class TaskAdmin(OwnedAdmin):
         return redirect("admin:a2a_server_task_change", task.pk)
 
     def _cancel(self, request: HttpRequest, task: Task) -> str:
-        """Cancels a task and returns "", or why it could not be."""
+        """Cancels a task. Returns "", or the reason when the task can't be canceled."""
         try:
             services.task_cancel(task_id=task.pk, caller_id=task.caller_id)
         except RequestError as error:
@@ -187,24 +193,24 @@ class TaskAdmin(OwnedAdmin):
             self.log_change(request, task, f"Not like this. {told}")
             messages.success(request, told)
         else:
-            messages.error(request, "It ran on no grant that could be taken back.")
+            messages.error(request, "This task ran on no grant that could be taken back.")
         return redirect("admin:a2a_server_task_change", task.pk)
 
     @admin.action(description="Cancel selected tasks", permissions=["view"])
     def cancel(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:
-        """Cancels those that have not ended."""
+        """Cancels the selected tasks that have not ended."""
         open_tasks = list(tasks.exclude(state__in=TERMINAL))
         done = sum(not self._cancel(request, task) for task in open_tasks)
         messages.success(request, f"Canceled: {done}. Tasks that have ended stay as they are.")
 
-    @admin.action(description="Pin selected tasks: keep them for good", permissions=["view"])
+    @admin.action(description="Pin selected tasks: never prune them", permissions=["view"])
     def pin(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:
-        """Keeps them from being pruned."""
+        """Keeps the selected tasks from being pruned."""
         self._set_pinned(request, tasks, pinned=True)
 
     @admin.action(description="Unpin selected tasks", permissions=["view"])
     def unpin(self, request: HttpRequest, tasks: QuerySet[Task]) -> None:
-        """Lets them be pruned when their time has come."""
+        """Lets the selected tasks be pruned when they are older than RETENTION_DAYS."""
         self._set_pinned(request, tasks, pinned=False)
 
     def _set_pinned(self, request: HttpRequest, tasks: QuerySet[Task], *, pinned: bool) -> None:
@@ -214,7 +220,7 @@ class TaskAdmin(OwnedAdmin):
 
 @register_card
 def running_card(request: HttpRequest) -> Card:
-    """The tasks at work; a partial index finds them."""
+    """Returns the dashboard card with the number of submitted and working tasks. A partial index finds them."""
     tasks = admin.site.get_model_admin(Task).get_queryset(request)
     return Card(
         title="Tasks running",
@@ -226,7 +232,7 @@ def running_card(request: HttpRequest) -> Card:
 
 @register_listing
 def recent_tasks(request: HttpRequest) -> Listing:
-    """The tasks whose status changed last."""
+    """Returns the dashboard listing of the RECENT tasks whose status changed last."""
     screen = admin.site.get_model_admin(Task)
     assert isinstance(screen, TaskAdmin)
     tasks = screen.get_queryset(request).defer(*screen.list_defer).order_by(*screen.ordering)[:RECENT]

@@ -1,4 +1,4 @@
-"""The owner's screens of webhooks: where each leads, what it was sent and is still owed, and two buttons."""
+"""The owner's admin screens for webhooks: address, deliveries made and pending, "Deliver now" and "Stop"."""
 
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ SHOWN_DELIVERIES = 200
 
 @admin.register(PushConfig)
 class PushConfigAdmin(OwnedAdmin):
-    """Webhooks that callers registered. Tokens and credentials are never shown."""
+    """The webhooks that callers registered. Tokens and credentials are never shown."""
 
     owner_lookup = "task__caller__workspace__owner"
     list_display = ("config_id", "shown_state", "url", "caller", "last_error", "next_try", "created_at")
@@ -37,7 +37,7 @@ class PushConfigAdmin(OwnedAdmin):
     change_form_outer_after_template = "admin/a2a_server/deliveries.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Brings along the next delivery that each webhook is owed."""
+        """Returns the webhooks, each with the time and the last error of its next pending delivery."""
         owed = PushDelivery.objects.filter(config=OuterRef("pk"), state=PushDelivery.State.PENDING).order_by("seq")
         rows = super().get_queryset(request).select_related("task__caller").defer("token", "auth_credentials")
         annotated: QuerySet[Any] = rows.annotate(
@@ -47,37 +47,37 @@ class PushConfigAdmin(OwnedAdmin):
 
     @display(description="State", ordering="state", label=CONFIG_LABELS)
     def shown_state(self, obj: PushConfig) -> tuple[str, str]:
-        """The state, in its colour."""
+        """Returns the state and its label, which the admin shows in the state's colour."""
         return obj.state, obj.get_state_display()
 
     @display(description="Caller")
     def caller(self, obj: PushConfig) -> str:
-        """Whose it is."""
+        """Returns the name of the caller that registered the webhook."""
         return obj.task.caller.name
 
     @display(description="Last error", empty_value="—")
     def last_error(self, obj: Any) -> str | None:
-        """What went wrong with the notification that it waits for."""
+        """Returns the last error of the next pending delivery, None without an error."""
         return obj.next_error or None
 
     @display(description="Next try")
     def next_try(self, obj: Any) -> str:
-        """When the first of them is tried again."""
+        """Returns the time at which the next pending delivery is tried."""
         return moment(obj.next_try_at)
 
     @display(description="Task")
     def task_link(self, obj: PushConfig) -> str:
-        """Leads to the task."""
+        """Returns a link to the task's page."""
         return format_html(
             '<a href="{}">{}</a>', reverse("admin:a2a_server_task_change", args=[obj.task_id]), obj.task_id
         )
 
     def panels(self, request: HttpRequest, obj: PushConfig) -> dict[str, Any]:
-        """Returns the newest deliveries."""
+        """Returns the SHOWN_DELIVERIES newest deliveries of the webhook."""
         return {"deliveries": list(obj.deliveries.order_by("-seq")[:SHOWN_DELIVERIES])}
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds what the two buttons post to."""
+        """Adds the addresses to which the buttons "Deliver now" and "Stop" post."""
         return [
             self.post_path("deliver-now", "deliver_now", self._deliver_now),
             self.post_path("stop", "stop", self._stop),
@@ -94,16 +94,16 @@ class PushConfigAdmin(OwnedAdmin):
 
     @admin.action(description="Deliver now", permissions=["view"])
     def deliver_now(self, request: HttpRequest, configs: QuerySet[PushConfig]) -> None:
-        """Tries at once what is owed, from the first try on."""
+        """Tries the pending deliveries of the selected webhooks at once, with the count of retries back at 0."""
         owing = 0
         for config in configs.select_related(None).only("pk"):
             owing += push_config_deliver_now(config=config)
             self.log_change(request, config, "Deliver now.")
-        messages.success(request, f"Being delivered now: {owing}. Webhooks that are owed nothing get nothing.")
+        messages.success(request, f"Being delivered now: {owing}. Webhooks without pending deliveries get nothing.")
 
     @admin.action(description="Stop", permissions=["view"])
     def stop(self, request: HttpRequest, configs: QuerySet[PushConfig]) -> None:
-        """Sends nothing more."""
+        """Stops the selected webhooks: nothing more is sent to them."""
         stopped = 0
         for config in configs.select_related(None).only("pk"):
             if push_config_stop(config=config):

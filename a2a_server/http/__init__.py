@@ -1,1 +1,1 @@
-"""The HTTP endpoints: authentication, limits, parsing, the methods of the protocol, the agent cards."""
+"""The HTTP endpoints of A2A: authentication, rate limits, parsing, the protocol's methods, and the agent cards."""

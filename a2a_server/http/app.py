@@ -1,8 +1,8 @@
-"""The ASGI application of the A2A endpoints: checks everything that can be checked before the SDK parses a body.
+"""The ASGI application of the A2A endpoints: all checks that are possible before the SDK parses a body.
 
-In order: the path, who is calling and that caller's requests a minute (before a byte of the body is read), the size
-of the body, its JSON and version. Then `operations` answers the unary JSON-RPC calls on tasks, and the SDK's
-routes everything else.
+The checks run in this order: path, authentication, the caller's rate limit, size of the body, JSON, version. The
+first three run before a byte of the body is read. Then `operations` answers the unary JSON-RPC calls on tasks, and the
+SDK's routes answer everything else.
 """
 
 import asyncio
@@ -44,17 +44,17 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 CARD_PATHS = frozenset({"/.well-known/agent-card.json", "/.well-known/agent.json"})
 _JSON_TYPES = frozenset({"application/json", "application/a2a+json", ""})
 _VERSION = "a2a-version"
-# A reader that takes nothing for so long is cut off; the others never wait for it.
+# A client that reads nothing from a response for this time is disconnected. Other clients never wait for it.
 _STALLED_READER_SECONDS = 60
 
 
 def serves(path: str) -> bool:
-    """Returns whether a path is one of the A2A endpoints."""
+    """Returns whether a path belongs to the A2A endpoints."""
     return path in CARD_PATHS or path == JSONRPC_PATH or path.startswith(f"{JSONRPC_PATH}/")
 
 
 class Exchange:
-    """One request and its answer: reads the body within the limit, and sees to the answer's headers."""
+    """One HTTP request and its response: reads the body within the limit, and sets headers of the response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -67,7 +67,11 @@ class Exchange:
         self._gone: asyncio.Task[None] | None = None
 
     async def read_body(self) -> None:
-        """Reads the body. Raises FaultError (413) as soon as it is known to be over MAX_BODY_BYTES."""
+        """Reads the body into `self.body`.
+
+        Raises FaultError (413) as soon as the body is known to exceed MAX_BODY_BYTES.
+        Raises CancelledError when the client disconnects before the end of the body.
+        """
         limit = settings.MAX_BODY_BYTES
         declared = self.headers.get("content-length", "")
         if declared.isdigit() and int(declared) > limit:
@@ -85,7 +89,7 @@ class Exchange:
         self.body = b"".join(chunks)
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """ASGI receive for the inner application: the body that was read, then the disconnect when it comes."""
+        """Is the ASGI `receive` of the inner application: gives the body that was read, then the disconnect."""
         if not self._body_given:
             self._body_given = True
             return {"type": "http.request", "body": self.body, "more_body": False}
@@ -93,7 +97,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def disconnected(self) -> None:
-        """Returns when the client has gone. Any number of tasks may wait."""
+        """Waits until the client has disconnected. Any number of asyncio tasks may wait at once."""
         if self._gone is None:
             self._gone = asyncio.create_task(self._watch())
         await asyncio.shield(self._gone)
@@ -103,7 +107,10 @@ class Exchange:
             pass
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """ASGI send for the inner application."""
+        """Is the ASGI `send` of the inner application. Adds the headers of streams and the media type of REST.
+
+        Raises TimeoutError when the client reads nothing for _STALLED_READER_SECONDS.
+        """
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message["headers"]))
             if headers.get("content-type", "").startswith("text/event-stream"):
@@ -116,17 +123,17 @@ class Exchange:
             await self._send(message)
 
     async def answer(self, response: Response) -> None:
-        """Sends a response of our own."""
+        """Sends a response that was not made by the inner application."""
         await response(self.scope, self.receive, self._send)
 
     def close(self) -> None:
-        """Ends the watch for the client's going."""
+        """Ends the wait for the client's disconnect."""
         if self._gone is not None:
             self._gone.cancel()
 
 
 class A2AApplication:
-    """The A2A endpoints. Made once for each web process."""
+    """The A2A endpoints. Each web process makes one instance."""
 
     def __init__(self) -> None:
         handler, builder = VolcanicRequestHandler(), ContextBuilder()
@@ -136,7 +143,7 @@ class A2AApplication:
         rest = [
             route
             for route in create_rest_routes(handler, builder, path_prefix=REST_PATH)
-            if not isinstance(route, Mount)  # tenants: the card declares none
+            if not isinstance(route, Mount)  # the mount serves tenants, and the card declares no tenants
         ]
         rest_03 = [
             Route(f"{REST_03_PATH}{path}", endpoint, methods=[method])
@@ -152,7 +159,7 @@ class A2AApplication:
         self._rest = Router([*rest, *rest_03], redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one HTTP request."""
+        """Serves one HTTP request. A database that does not answer gives 503."""
         loop.register(asyncio.get_running_loop())
         exchange = Exchange(scope, receive, send)
         try:
@@ -191,7 +198,7 @@ class A2AApplication:
         await self._until_gone(exchange, work(exchange, caller))
 
     def _check_route(self, exchange: Exchange) -> None:
-        """Raises FaultError for a path that does not exist (404) or does not take this verb (405)."""
+        """Raises FaultError for a path that does not exist (404) or does not take this HTTP method (405)."""
         router = self._jsonrpc if exchange.jsonrpc else self._rest
         matches = {route.matches(exchange.scope)[0] for route in router.routes}
         if Match.FULL in matches or exchange.path == f"{REST_PATH}/card":
@@ -201,9 +208,9 @@ class A2AApplication:
         raise FaultError(responses.method_not_found("There is nothing at this path."))
 
     async def _until_gone(self, exchange: Exchange, work: Awaitable[None]) -> None:
-        """Does the work, but no longer than the client is there: nobody waits for an answer that nobody takes.
+        """Awaits the work, and cancels it when the client disconnects, so that no request waits without a reader.
 
-        What was submitted goes on, whoever is there.
+        A task that the request submitted goes on without the client.
         """
         serving = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(exchange.disconnected())
@@ -256,7 +263,7 @@ class A2AApplication:
 
 
 async def _answer(call: Call, caller: AuthenticatedCaller) -> Response:
-    """Answers a unary call on tasks."""
+    """Returns the JSON-RPC response to a unary call on tasks."""
     try:
         result = await operations.call(call.method, call.params, caller)
     except A2AError as error:
@@ -265,7 +272,7 @@ async def _answer(call: Call, caller: AuthenticatedCaller) -> Response:
 
 
 def _version_header(exchange: Exchange) -> str:
-    """Returns what the request says of its version: a header, or a query parameter (3.6.1)."""
+    """Returns the request's A2A-Version, from the header or else the query parameter (specification 3.6.1), else ""."""
     if (header := exchange.headers.get(_VERSION)) is not None:
         return header
     query = parse_qsl(exchange.scope["query_string"].decode("latin-1"))

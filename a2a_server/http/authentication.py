@@ -1,4 +1,4 @@
-"""Authentication of A2A requests: verifies credentials, slows down guesses, notes refused calls."""
+"""Authentication of A2A requests: verifies credentials, slows down guesses, records refused calls."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,13 +19,20 @@ from volcanic.aio.db import run_db
 
 
 class Authenticator:
-    """Lets callers in. Made once for each web process; verifiers that can't work there end its start."""
+    """Authenticates callers. Each web process makes one instance.
+
+    A verifier that can't work in the process raises here, which ends the start of the process.
+    """
 
     def __init__(self) -> None:
         self._resolver, self._strangers, self._refusals = Resolver(), StrangerLimiter(), RefusalLog()
 
     async def authenticate(self, scope: Mapping[str, Any], headers: Headers) -> AuthenticatedCaller:
-        """Returns who is calling. A session cookie counts for nothing here. Raises FaultError (401, 429, 503)."""
+        """Returns the caller of a request. A session cookie is no credential here.
+
+        Raises FaultError: 401 for a missing or wrong credential, 429 for too many wrong credentials, 503 when the
+        credential can't be verified just now.
+        """
         envelope = envelope_of(scope, headers)
         source = address_of(scope.get("client"), headers)
         credential = "".join(envelope.values("x-api-key")) or envelope.bearer
@@ -50,8 +57,11 @@ class Authenticator:
         return caller
 
     def _counted_by(self, source: str, digest: str, envelope: Envelope) -> str:
-        """Returns what wrong credentials are counted by: the address. Where too many came from it, whoever an issuer
-        vouches for is counted by itself: its token may be a fresh one, which nobody has seen here yet."""
+        """Returns the key under which wrong credentials are counted: the source address, in most cases.
+
+        After too many wrong credentials from the address, an agent with a token of a trusted issuer is counted by
+        itself. Its token may be new to this process, and the address alone would shut the agent out.
+        """
         if digest and self._strangers.wait(source, digest) and (known := self._resolver.vouched(envelope)):
             return key_digest(f"{known.issuer!r} {known.agent_id!r}")
         return source
@@ -62,7 +72,7 @@ class Authenticator:
 
 
 def envelope_of(scope: Mapping[str, Any], headers: Headers) -> Envelope:
-    """Returns what verifiers may see of a request."""
+    """Returns the part of a request that the verifiers of credentials may see."""
     return Envelope(
         raw_headers=headers.raw,
         peer=peer_of(scope.get("client"), headers),

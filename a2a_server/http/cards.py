@@ -1,4 +1,4 @@
-"""The agent cards: a public one, and an extended one for each workspace and caller. Built fresh."""
+"""Agent cards: the public card, and the extended card of each workspace and caller. Built for each request."""
 
 import hashlib
 import json
@@ -22,13 +22,15 @@ from trust.selectors import AuthenticatedCaller
 from volcanic.models import Workspace
 from volcanic.runtime.prompt import persona_line
 
-# Where each binding is served, by version. The SDK's 0.3 clients put /v1 behind the address of a REST interface.
+# The paths of the bindings. JSON-RPC has one path for both versions. The SDK's 0.3 clients append /v1 to the address of
+# a REST interface, so REST has one path for each version.
 JSONRPC_PATH, REST_PATH, REST_03_PATH = "/a2a", "/a2a/v1", "/a2a/v0.3"
 
-# Said of a learned skill to callers that it was not learned from.
+# The description of a learned skill for callers whose requests it was not learned from.
 LEARNED = "Something that the owner of this assistant has done for agents without being asked each time."
 
-# When this process first served a card with a given ETag. The ETag decides; this only dates it.
+# The time at which this process first served a card with an ETag, for the header Last-Modified. Validation uses the
+# ETag where the client sends it.
 _first_served: dict[str, datetime] = {}
 
 
@@ -61,8 +63,11 @@ def _base_card(name: str, description: str, skills: list[a2a_pb2.AgentSkill]) ->
 
 
 def _skills(rows: QuerySet[Skill], taught: Collection[int] = ()) -> list[a2a_pb2.AgentSkill]:
-    """Returns one skill for each id, the one that had it first: the built-in ones in front, then by id. Those that were
-    learned from requests are described by the words of whoever asked: to that caller alone, in `taught` by key."""
+    """Returns one skill for each id: the built-in skills first, then the workspaces' own, each sorted by id.
+
+    Of several skills with one id the oldest is shown, a built-in one before all others. Name, description and examples
+    of a learned skill are words of the caller that asked for it. Only skills whose keys are in `taught` show them.
+    """
     by_id: dict[str, Skill] = {}
     for row in sorted(rows.order_by("id"), key=_is_own):
         if row.by_example and row.pk not in taught:
@@ -88,17 +93,19 @@ def _is_own(skill: Skill) -> bool:
 
 
 def public_card() -> a2a_pb2.AgentCard:
-    """Returns the card that anybody may read: name and description are the settings', of workspaces there is nothing
-    but the skills that owners advertise, in no connection with them."""
+    """Returns the public card, with the name and description from the settings.
+
+    The card holds the skills that owners advertise. It does not show which workspace a skill belongs to.
+    """
     advertised = Skill.objects.filter(enabled=True, advertised=True)
     return _base_card(settings.CARD_NAME, settings.CARD_DESCRIPTION, _skills(advertised))
 
 
 def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
-    """Returns the caller's card (3.1.11): the workspace's name and description, and the skills granted to the caller.
+    """Returns the extended card of a caller (specification 3.1.11).
 
-    `chat` and `notify-user` are always among them: anybody may ask in plain words, whatever then comes of it, and
-    leave the owner word.
+    The card holds the workspace's name and description, and the skills granted to the caller. `chat` and `notify-user`
+    are always on it: each caller may send plain requests and leave the owner a message.
     """
     workspace = Workspace.objects.get(pk=caller.workspace_id)
     everybodys = Q(workspace=None, slug__in=(CHAT, NOTIFY_USER))
@@ -110,9 +117,10 @@ def extended_card(*, caller: AuthenticatedCaller) -> a2a_pb2.AgentCard:
 
 
 def card_response(card: a2a_pb2.AgentCard, headers: Headers, *, private: bool) -> Response:
-    """Returns a card over HTTP, with its validators, or 304 when the client has it already (8.6, RFC 9110).
+    """Returns the HTTP response with a card and its validators, or 304 when the client has the card already.
 
-    The public card is one document for 1.0 and 0.3 clients, with the members of both: both look in the same place.
+    Sources: specification 8.6, RFC 9110. The public card is one document with the members of 1.0 and 0.3, since clients
+    of both versions fetch it from the same path.
     """
     members = MessageToDict(card) if private else agent_card_to_dict(card)
     body = json.dumps(members, ensure_ascii=False, sort_keys=True).encode()

@@ -1,4 +1,4 @@
-"""Where the SDK's 0.3 adapters fall short of the rules that hold here."""
+"""Adapters for A2A 0.3: the SDK's adapters, corrected where their errors differ from those that 0.3 clients need."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from a2a_server.wire import QuotaExceededError
 
 
 async def _with_first(stream: Any) -> AsyncIterator[Any]:
-    """Waits for the first item of a stream, so that what is wrong with the request is a plain error and no stream."""
+    """Returns the stream after its first item came, so that errors in the request are raised before a stream begins."""
     iterator = aiter(stream)
     try:
         first = await anext(iterator)
@@ -42,13 +42,16 @@ async def _nothing() -> AsyncIterator[Any]:
 
 
 class JSONRPCAdapter(JSONRPC03Adapter):
-    """The SDK's adapter, but faulty params are InvalidParams, and errors before a stream are no stream."""
+    """The SDK's JSON-RPC adapter with two corrections.
+
+    Wrong parameters give InvalidParams. An error before the first event gives a plain error response, no stream.
+    """
 
     def _generate_error_response(self, request_id: Any, error: Any) -> JSONResponse:
-        # The request object was checked before: what the adapter calls an invalid request is invalid params.
+        # `parsing` has checked the request object already, so the fault that the adapter calls invalid request is in params.
         if isinstance(error, InvalidRequestError):
             error = InvalidParamsError(message="Invalid parameters", data=error.data)
-        elif isinstance(error, QuotaExceededError):  # no error of 0.3, which the adapter would call internal
+        elif isinstance(error, QuotaExceededError):  # 0.3 has no such error; the adapter would send an internal error
             error = JSONRPCError(code=JSON_RPC_ERROR_CODE_MAP[QuotaExceededError], message=error.message)
         return super()._generate_error_response(request_id, error)
 
@@ -73,7 +76,7 @@ class JSONRPCAdapter(JSONRPC03Adapter):
 
 
 def _with_old_shape(response: Response) -> Response:
-    """Adds to an error what 0.3 clients read of it: its type and message, at the top of the body."""
+    """Returns the response; an error gets its type and message at the top of the body, where 0.3 clients read them."""
     if response.status_code < 400:
         return response
     body = json.loads(bytes(response.body))
@@ -84,7 +87,11 @@ def _with_old_shape(response: Response) -> Response:
 
 
 class RESTAdapter(REST03Adapter):
-    """The SDK's adapter, but errors before a stream are no stream, and all are in a shape that 0.3 clients read."""
+    """The SDK's REST adapter with two corrections.
+
+    An error before the first event gives a plain error response, no stream. All errors have the members that 0.3
+    clients read.
+    """
 
     async def _handle_request(self, method: Any, request: Request) -> Response:
         return _with_old_shape(await super()._handle_request(method, request))

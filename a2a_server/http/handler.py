@@ -1,4 +1,4 @@
-"""What each A2A method does: our side of the SDK's routes. All of it is asked of services and selectors."""
+"""Request handler: the A2A methods behind the SDK's routes. The work is done by services and selectors."""
 
 import functools
 import inspect
@@ -30,31 +30,31 @@ from volcanic.aio.db import run_db
 
 logger = logging.getLogger(__name__)
 
-# Who waits looks by itself this often, in case a wake-up was lost.
+# A waiting stream reads the task's events at least this often, in case a wake-up was lost.
 _STREAM_LOOK_SECONDS = 5.0
 
 Event = a2a_pb2.Task | a2a_pb2.TaskStatusUpdateEvent | a2a_pb2.TaskArtifactUpdateEvent
 
 
 class CallerUser(User):
-    """The authenticated caller, as the SDK sees it."""
+    """The authenticated caller as a user of the SDK."""
 
     def __init__(self, caller: AuthenticatedCaller) -> None:
         self.caller = caller
 
     @property
     def is_authenticated(self) -> bool:
-        """Always: nothing else gets this far."""
+        """Returns True: requests without authentication never reach the SDK."""
         return True
 
     @property
     def user_name(self) -> str:
-        """The caller's name."""
+        """Returns the caller's name."""
         return self.caller.name
 
 
 class ContextBuilder(DefaultServerCallContextBuilder):
-    """Takes the caller from the scope, where the application put it."""
+    """Builds the SDK's context with the caller that the application stored in the ASGI scope."""
 
     def build_user(self, request: Request) -> User:
         """Returns the authenticated caller."""
@@ -62,7 +62,7 @@ class ContextBuilder(DefaultServerCallContextBuilder):
 
 
 def _version(context: ServerCallContext) -> str:
-    """The protocol version of a call, as the application settled it."""
+    """Returns the protocol version of a call, which the application has settled before."""
     headers: dict[str, str] = context.state["headers"]
     return V03 if headers.get("a2a-version") == V03 else V1
 
@@ -73,7 +73,7 @@ def _caller(context: ServerCallContext) -> AuthenticatedCaller:
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Checks required fields, and lets nothing but A2A errors out of a method."""
+    """Returns the method with a check of the required fields before it. The result raises A2A errors only."""
     checked = validate_request_params(method)
     if inspect.isasyncgenfunction(method):
 
@@ -105,14 +105,14 @@ class VolcanicRequestHandler(RequestHandler):
 
     @_guarded
     async def on_message_send(self, params: a2a_pb2.SendMessageRequest, context: ServerCallContext) -> a2a_pb2.Task:
-        """SendMessage (3.1.1): waits until the task settles, unless `returnImmediately`."""
+        """SendMessage (3.1.1): returns the task when it has settled, or at once with `returnImmediately`."""
         return wire.to_task(await operations.send_message(params, _caller(context), _version(context)))
 
     @_guarded
     async def on_message_send_stream(
         self, params: a2a_pb2.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """SendStreamingMessage (3.1.2): the task, then its events until it ends or asks back."""
+        """SendStreamingMessage (3.1.2): yields the task, then its events until the task ends or asks a question."""
         caller = _caller(context)
         length = wire.history_length_from(params.configuration)
         submission = wire.submission_from(params, caller, _version(context))
@@ -125,40 +125,40 @@ class VolcanicRequestHandler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: a2a_pb2.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """SubscribeToTask (3.1.6): the task as it is, then its events. A task that has ended is an error."""
+        """SubscribeToTask (3.1.6): yields the task as it is, then its events. Raises an error for an ended task."""
         caller = _caller(context)
         async for event in _follow(parse_task_id(params.id), caller.id, refuse_ended=True):
             yield event
 
     @_guarded
     async def on_get_task(self, params: a2a_pb2.GetTaskRequest, context: ServerCallContext) -> a2a_pb2.Task:
-        """GetTask (3.1.3)."""
+        """GetTask (3.1.3): returns a task of this caller."""
         return wire.to_task(await operations.get_task(params, _caller(context)))
 
     @_guarded
     async def on_list_tasks(
         self, params: a2a_pb2.ListTasksRequest, context: ServerCallContext
     ) -> a2a_pb2.ListTasksResponse:
-        """ListTasks (3.1.4): this caller's own, newest status first."""
+        """ListTasks (3.1.4): returns a page of this caller's tasks, the newest status first."""
         return wire.to_task_page(await operations.list_tasks(params, _caller(context)))
 
     @_guarded
     async def on_cancel_task(self, params: a2a_pb2.CancelTaskRequest, context: ServerCallContext) -> a2a_pb2.Task:
-        """CancelTask (3.1.5)."""
+        """CancelTask (3.1.5): cancels a task of this caller and returns it."""
         return wire.to_task(await operations.cancel_task(params, _caller(context)))
 
     @_guarded
     async def on_get_extended_agent_card(
         self, params: a2a_pb2.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> a2a_pb2.AgentCard:
-        """GetExtendedAgentCard (3.1.11): the workspace's card as this caller may see it."""
+        """GetExtendedAgentCard (3.1.11): returns the workspace's card as this caller may see it."""
         return await run_db(cards.extended_card, caller=_caller(context))
 
     @_guarded
     async def on_create_task_push_notification_config(
         self, params: a2a_pb2.TaskPushNotificationConfig, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        """CreateTaskPushNotificationConfig (3.1.7)."""
+        """CreateTaskPushNotificationConfig (3.1.7): registers a webhook for a task and returns its config."""
         wanted = wire.push_from(params, _version(context))
         await operations.check_webhook(wanted.url)
         task_id = parse_task_id(params.task_id)
@@ -169,7 +169,7 @@ class VolcanicRequestHandler(RequestHandler):
     async def on_get_task_push_notification_config(
         self, params: a2a_pb2.GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> a2a_pb2.TaskPushNotificationConfig:
-        """GetTaskPushNotificationConfig (3.1.8): without token and credentials."""
+        """GetTaskPushNotificationConfig (3.1.8): returns a config without token and credentials."""
         _require_push()
         config = await run_db(
             push_config_get,
@@ -183,7 +183,7 @@ class VolcanicRequestHandler(RequestHandler):
     async def on_list_task_push_notification_configs(
         self, params: a2a_pb2.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> a2a_pb2.ListTaskPushNotificationConfigsResponse:
-        """ListTaskPushNotificationConfigs (3.1.9)."""
+        """ListTaskPushNotificationConfigs (3.1.9): returns a page of a task's configs, the oldest first."""
         _require_push()
         configs, token = await run_db(
             push_configs_list,
@@ -200,7 +200,7 @@ class VolcanicRequestHandler(RequestHandler):
     async def on_delete_task_push_notification_config(
         self, params: a2a_pb2.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """DeleteTaskPushNotificationConfig (3.1.10): idempotent."""
+        """DeleteTaskPushNotificationConfig (3.1.10): deletes a config. Idempotent."""
         _require_push()
         await run_db(
             push_config_delete,
@@ -218,10 +218,12 @@ def _require_push() -> None:
 async def _follow(
     task_id: uuid.UUID, caller_id: int, *, refuse_ended: bool = False, history_length: int | None = None
 ) -> AsyncGenerator[Event, None]:
-    """Yields a task, then its events in order, until one says that it ended or asks back.
+    """Yields a task, then its events in order, until an event says that the task ended or asks a question.
 
-    Joins first, then reads: nothing falls in between. What the snapshot already holds is not told again. A task that
-    waits for somebody when the stream opens keeps it open. No stream is older than STREAM_MAX_AGE_SECONDS.
+    Registers for wake-ups before it reads the task, so that no event is missed. Events that the task's snapshot already
+    holds are not sent again. A task that waits for the owner when the stream opens keeps the stream open; with
+    `refuse_ended` so does a task that waits for the caller. A stream ends after STREAM_MAX_AGE_SECONDS. Raises
+    TaskNotFound, and with `refuse_ended` NotSupported for a task that has ended.
     """
     with wakeups.waiting(str(task_id)) as waiter:
         task = await run_db(task_read, task_id=task_id, caller_id=caller_id)
@@ -238,7 +240,8 @@ async def _follow(
                 if _ends_stream(event):
                     return
             if not await waiter.wait(_STREAM_LOOK_SECONDS):
-                # Nobody spoke for a while. If its worker is gone, reading the task fails it, which is an event.
+                # Without events for a while the worker may be gone. Reading the task then fails the task, and this
+                # writes an event.
                 await run_db(task_read, task_id=task_id, caller_id=caller_id)
 
 

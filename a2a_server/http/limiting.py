@@ -1,8 +1,8 @@
-"""Requests a minute: of each caller over all web processes, and of addresses that try wrong keys.
+"""Rate limits: requests a minute of each caller over all web processes, and wrong keys a minute of each address.
 
-A caller may use its whole minute's allowance at once, and then gets each request's place back 60 seconds after it (a
-moving window in Redis, one round trip). While Redis is away nobody is refused for that: each process counts by itself,
-so that a caller gets its allowance once for each process.
+A caller may use the allowance of a minute at once. Each request counts for 60 seconds (a moving window in Redis, one
+round trip). While Redis does not answer, each process counts by itself, so that a caller gets its allowance once for
+each process. No request is refused because Redis does not answer.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from starlette.datastructures import Headers
 
 logger = logging.getLogger(__name__)
 
-# An answer that takes longer is not waited for.
+# The longest wait for an answer of Redis.
 _TIMEOUT_SECONDS = 0.05
-# Redis that did not answer is left alone for so long.
+# The time without a further try after Redis did not answer.
 _AWAY_SECONDS = 5.0
 _WARN_SECONDS = 60.0
 _CONNECTIONS = 32
@@ -34,23 +34,23 @@ _MOST_KNOWN_KEYS = 1_000
 
 
 class Buckets:
-    """Token buckets in this process: each key may do so much a minute, all at once if it likes, and regains it evenly.
+    """Token buckets in this process: each key has an allowance a minute, may use it at once, and regains it evenly.
 
-    Of more than `most` keys the one that was quiet longest is forgotten.
+    Over `most` keys, the key that was used longest ago is forgotten.
     """
 
     def __init__(self, most: int = _MOST_BUCKETS) -> None:
         self._most = most
-        # For each key when its bucket will be full again.
+        # For each key the time (time.monotonic) at which its bucket is full again.
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
     def wait(self, key: str, per_minute: int) -> float:
-        """Returns in how many seconds the key may do one more thing, 0 for now."""
+        """Returns the seconds until the key has a token, 0 when the key has one now."""
         wait = self._full_at.get(key, 0.0) - time.monotonic() - 60 + 60 / per_minute
-        return wait if wait > 1e-6 else 0.0  # less is rounding
+        return wait if wait > 1e-6 else 0.0  # a smaller value is a rounding error
 
     def take(self, key: str, per_minute: int) -> float:
-        """Counts one thing that the key does, if it may. Returns in how many seconds it may, 0 when it was counted."""
+        """Takes a token of the key. Returns 0 when a token was taken, otherwise the seconds until the key has one."""
         wait = self.wait(key, per_minute)
         if not wait:
             self._full_at[key] = max(self._full_at.get(key, 0.0), time.monotonic()) + 60 / per_minute
@@ -66,7 +66,7 @@ class _Storage(RedisStorage):
 
 
 class CallerLimiter:
-    """Counts the requests of callers, over all web processes that share a Redis."""
+    """The rate limit of callers, over all web processes that share a Redis."""
 
     def __init__(self) -> None:
         self._alone = Buckets()
@@ -77,7 +77,10 @@ class CallerLimiter:
         self._warn_again_at = 0.0
 
     async def take(self, caller_id: int, per_minute: int) -> int:
-        """Counts a request. Returns 0, or if there were too many after how many seconds to try again."""
+        """Counts a request of a caller. Returns 0, or over the limit the seconds until the caller may try again.
+
+        A `per_minute` of 0 means no limit.
+        """
         if per_minute == 0:
             return 0
         wait = 0.0
@@ -92,7 +95,7 @@ class CallerLimiter:
         return math.ceil(self._alone.take(str(caller_id), per_minute))
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections to Redis."""
         if self._pool is not None:
             await self._pool.disconnect()
         self._loop = self._pool = self._shared = None
@@ -107,10 +110,11 @@ class CallerLimiter:
                 timeout=_TIMEOUT_SECONDS,
                 socket_timeout=_TIMEOUT_SECONDS,
                 socket_connect_timeout=_TIMEOUT_SECONDS,
-                # A restart of Redis leaves dead connections in the pool: one of them is no failure.
+                # A restart of Redis leaves dead connections in the pool, so a single failed connection is retried once.
                 retry=Retry(NoBackoff(), 1),
             )
-            # The pool knows the address, a unix socket's too, of which the library has a name of its own.
+            # The pool holds the address, so this URL has none. For a unix socket the library's URL scheme differs from
+            # redis-py's.
             storage = _Storage(
                 "async+redis://",
                 implementation="redispy",
@@ -139,10 +143,10 @@ async def _take_shared(shared: MovingWindowRateLimiter, item: RateLimitItemPerMi
 
 
 class StrangerLimiter:
-    """Counts wrong keys by the address they come from, in this process.
+    """The rate limit of wrong keys by source address, in this process.
 
-    Over the limit a key is refused without a look at the database. One that was good in this process a while ago is
-    looked up all the same: whoever shares an address with a stranger is not shut out with it.
+    Over the limit a key is refused without a database lookup. A key that was accepted in this process before is still
+    looked up, so that callers who share an address with a stranger are not shut out with the stranger.
     """
 
     def __init__(self) -> None:
@@ -150,19 +154,19 @@ class StrangerLimiter:
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def wait(self, address: str, digest: str) -> int:
-        """Returns after how many seconds this key may be tried from this address, 0 for now."""
+        """Returns the seconds until this key may be tried from this address, 0 when it may be tried now."""
         if settings.BAD_KEYS_PER_MINUTE == 0 or digest in self._known:
             return 0
         return math.ceil(self._buckets.wait(address, settings.BAD_KEYS_PER_MINUTE))
 
     def note_bad(self, address: str, digest: str) -> None:
-        """Counts a wrong key."""
+        """Counts a wrong key of an address."""
         self._known.pop(digest, None)
         if settings.BAD_KEYS_PER_MINUTE:
             self._buckets.take(address, settings.BAD_KEYS_PER_MINUTE)
 
     def note_good(self, digest: str) -> None:
-        """Remembers a good key's digest."""
+        """Remembers the digest of an accepted key."""
         self._known[digest] = None
         self._known.move_to_end(digest)
         if len(self._known) > _MOST_KNOWN_KEYS:
@@ -170,7 +174,7 @@ class StrangerLimiter:
 
 
 def peer_of(client: tuple[str, int] | None, headers: Headers) -> str:
-    """Returns the address that a request comes from, as far as PROXY_COUNT proxies tell."""
+    """Returns the address of a request's client; behind PROXY_COUNT proxies, the address in X-Forwarded-For."""
     address = client[0] if client else ""
     if proxies := settings.AXES_IPWARE_PROXY_COUNT:
         forwarded = [part.strip() for value in headers.getlist("x-forwarded-for") for part in value.split(",")]
@@ -180,7 +184,7 @@ def peer_of(client: tuple[str, int] | None, headers: Headers) -> str:
 
 
 def address_of(client: tuple[str, int] | None, headers: Headers) -> str:
-    """Returns the same as a source to count by: of IPv6 the /64."""
+    """Returns the source under which a request is counted: the client's IPv4 address, or its IPv6 /64 network."""
     address = peer_of(client, headers)
     if ":" in address and "." not in address:
         address = ":".join(address.split("::")[0].split(":")[:4])

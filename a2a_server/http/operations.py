@@ -1,6 +1,6 @@
-"""The unary methods on tasks, for whichever binding: a request of the SDK's types in, the task's JSON text out.
+"""Unary operations: the A2A methods on tasks for all bindings. Each takes an SDK request and returns JSON text.
 
-The text is put together from stored JSON, so that all bindings show the same and no large task is parsed to be shown.
+The JSON text is put together from stored JSON. So all bindings show the same, and no large task is parsed to be shown.
 """
 
 import asyncio
@@ -31,12 +31,15 @@ from volcanic.aio.db import run_db
 
 logger = logging.getLogger(__name__)
 
-# Who waits looks by itself this often, in case a wake-up was lost.
+# A waiting request reads its task at least this often, in case a wake-up was lost.
 _LOOK_SECONDS = 1.0
 
 
 async def check_webhook(url: str) -> None:
-    """Raises InvalidParams for a webhook that may not be called. One whose name does not resolve just now may be."""
+    """Raises InvalidParams for a webhook URL that may not be called.
+
+    A host name that does not resolve just now is no error, since it may resolve at the time of a delivery.
+    """
     try:
         await outbound.check_url(url)
     except outbound.OutboundError as error:
@@ -45,13 +48,13 @@ async def check_webhook(url: str) -> None:
 
 
 async def check_submission(submission: Submission) -> None:
-    """Makes the checks of a submission that need the network. Raises InvalidParams."""
+    """Makes the checks of a submission that need the network: its webhook's URL. Raises InvalidParams."""
     if submission.push is not None:
         await check_webhook(submission.push.url)
 
 
 async def send_message(request: a2a_pb2.SendMessageRequest, caller: AuthenticatedCaller, version: str = V1) -> str:
-    """SendMessage (3.1.1): returns the task when it has settled, or at once when `returnImmediately` says so."""
+    """SendMessage (3.1.1): returns the task when it has settled, or at once with `returnImmediately`."""
     length = wire.history_length_from(request.configuration)
     submission = wire.submission_from(request, caller, version)
     await check_submission(submission)
@@ -66,14 +69,14 @@ async def send_message(request: a2a_pb2.SendMessageRequest, caller: Authenticate
 
 
 async def get_task(request: a2a_pb2.GetTaskRequest, caller: AuthenticatedCaller) -> str:
-    """GetTask (3.1.3)."""
+    """GetTask (3.1.3): returns a task of this caller."""
     length = wire.history_length_from(request)
     task = await run_db(task_read, task_id=parse_task_id(request.id), caller_id=caller.id)
     return task.to_json(history_length=length)
 
 
 async def list_tasks(request: a2a_pb2.ListTasksRequest, caller: AuthenticatedCaller) -> str:
-    """ListTasks (3.1.4): this caller's own, newest status first. Returns the whole answer."""
+    """ListTasks (3.1.4): returns a page of this caller's tasks, the newest status first, as the whole response."""
     wanted, length = wire.filter_from(request), wire.history_length_from(request)
     page = await run_db(tasks_list, caller_id=caller.id, wanted=wanted)
     tasks = ",".join(task.to_json(history_length=length) for task in page.tasks)
@@ -84,7 +87,7 @@ async def list_tasks(request: a2a_pb2.ListTasksRequest, caller: AuthenticatedCal
 
 
 async def cancel_task(request: a2a_pb2.CancelTaskRequest, caller: AuthenticatedCaller) -> str:
-    """CancelTask (3.1.5)."""
+    """CancelTask (3.1.5): cancels a task of this caller and returns it."""
     task = await run_db(_cancel, parse_task_id(request.id), caller)
     return task.to_json()
 
@@ -96,7 +99,8 @@ def _cancel(task_id: uuid.UUID, caller: AuthenticatedCaller) -> TaskView:
 
 Operation = Callable[[Any, AuthenticatedCaller], Awaitable[str]]
 
-# For each method its request, what does it, and how its JSON-RPC result wraps what that returns.
+# For each method its request type, its function, and the format string that makes the JSON-RPC result from the
+# function's text.
 _OPERATIONS: dict[str, tuple[Any, Operation, str]] = {
     "SendMessage": (a2a_pb2.SendMessageRequest, send_message, '{{"task":{}}}'),
     "GetTask": (a2a_pb2.GetTaskRequest, get_task, "{}"),
@@ -106,12 +110,12 @@ _OPERATIONS: dict[str, tuple[Any, Operation, str]] = {
 
 
 def handles(method: str) -> bool:
-    """Returns whether `call` does this method; the others are the SDK's routes' to answer."""
+    """Returns whether `call` serves this method. The SDK's routes serve all other methods."""
     return method in _OPERATIONS
 
 
 async def call(method: str, params: dict[str, Any], caller: AuthenticatedCaller) -> str:
-    """Does a 1.0 JSON-RPC call and returns its result as JSON text. Raises A2AError, and nothing else."""
+    """Executes a 1.0 JSON-RPC call and returns its result as JSON text. Every error is raised as an A2AError."""
     kind, operation, shape = _OPERATIONS[method]
     try:
         try:
@@ -125,9 +129,10 @@ async def call(method: str, params: dict[str, Any], caller: AuthenticatedCaller)
 
 
 async def _submit_and_wait(submission: Submission) -> TaskView:
-    """Submits a message and returns its task when that has ended or waits for somebody.
+    """Submits a message and returns its task when the task has ended or waits for somebody.
 
-    Joins before it submits, so that no wake-up is missed. Waits at most BLOCKING_MAX_SECONDS.
+    Registers for wake-ups before it submits, so that no wake-up is missed. Returns the task as it is after
+    BLOCKING_MAX_SECONDS at the latest.
     """
     give_up = time.monotonic() + settings.BLOCKING_MAX_SECONDS
     with wakeups.waiting(str(submission.task_id)) as waiter:
@@ -135,11 +140,12 @@ async def _submit_and_wait(submission: Submission) -> TaskView:
         if submitted.view is not None:
             return submitted.view
         while True:
-            # A task that was just submitted, or is said to work, is not worth a look.
+            # The task is not read right after its submission, nor on a wake-up that says that it works: it has not
+            # settled then.
             woken = submitted.fresh and await waiter.wait(_LOOK_SECONDS)
             if not (woken and waiter.hint == TaskState.WORKING):
                 task = await run_db(task_read, task_id=submitted.task_id, caller_id=submission.caller_id)
                 if task.settled or time.monotonic() >= give_up:
                     return task
-            if not submitted.fresh:  # the same message again: its task may be another, so no wake-up comes
+            if not submitted.fresh:  # a repeated message may belong to another task, so no wake-up comes
                 await asyncio.sleep(_LOOK_SECONDS)

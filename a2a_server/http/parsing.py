@@ -1,7 +1,8 @@
-"""Parsing of request bodies before the SDK sees them: JSON, the JSON-RPC request object, the protocol version.
+"""Parsing of request bodies before the SDK: JSON, the JSON-RPC request object, and the protocol version.
 
-The SDK answers some malformed requests as internal errors, and serves a call without a version header as 0.3 only. Here
-each gets the right error, and the version is settled: what goes on to the SDK carries the header A2A-Version.
+The SDK answers some malformed requests with internal errors, and serves a call without a version header as 0.3 only.
+This module raises the right error for each malformed request and settles the version. Requests passed on to the SDK
+carry the header A2A-Version.
 """
 
 import json
@@ -54,7 +55,7 @@ TASK_STATES = frozenset(f"TASK_STATE_{name}" for name in _STATES.split(" "))
 
 
 class FaultError(Exception):
-    """A request that is answered with a fault."""
+    """A request that is answered with `fault`, under the JSON-RPC id `request_id`."""
 
     def __init__(self, fault: Fault, request_id: Any = None) -> None:
         super().__init__(fault.message)
@@ -64,7 +65,7 @@ class FaultError(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A JSON-RPC request that is well-formed."""
+    """A well-formed JSON-RPC request. `request` is the whole request object."""
 
     id: Any
     method: str
@@ -75,7 +76,7 @@ class Call:
 
 
 def parse_json(body: bytes) -> Any:
-    """Returns the JSON value of a body, its texts cleaned of what can't be stored. Raises FaultError (-32700)."""
+    """Returns the JSON value of a body, without characters that can't be stored. Raises FaultError (-32700)."""
     try:
         return clean_json(json.loads(body, parse_constant=_refuse_constant, parse_float=_parse_float))
     except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
@@ -94,7 +95,7 @@ def _parse_float(text: str) -> float:
 
 
 def open_jsonrpc(body: bytes, version_header: str) -> Call:
-    """Returns the call in a JSON-RPC body. Raises FaultError with the right code for anything else (9.3, 9.5)."""
+    """Returns the call in a JSON-RPC body. Raises FaultError with the code for the fault (specification 9.3, 9.5)."""
     value = parse_json(body)
     if not isinstance(value, dict):
         raise FaultError(invalid_request("A request is one JSON object; batches are not supported."))
@@ -123,9 +124,9 @@ def open_jsonrpc(body: bytes, version_header: str) -> Call:
 
 
 def parse_version(header: str) -> str:
-    """Returns the protocol version of an A2A-Version value: 1.0, 0.3, or "" for none given.
+    """Returns the protocol version in the value of A2A-Version: "1.0", "0.3", or "" for an empty value.
 
-    Patch numbers don't count (3.6). Raises FaultError (-32009) for any other.
+    Patch numbers are ignored (specification 3.6). Raises FaultError (-32009) for any other version.
     """
     header = header.strip()
     if not header:
@@ -137,7 +138,10 @@ def parse_version(header: str) -> str:
 
 
 def _version_of_method(method: str, version: str) -> str:
-    """Settles a call's version: the header's, or where there is none the one that has the method."""
+    """Returns the version of a call: the header's `version`, or without a header the version that has the method.
+
+    Raises FaultError for an unknown method (-32601), and for a method of the other version (-32601 or -32009).
+    """
     if method in METHODS_1_0:
         if version == V03:
             raise FaultError(version_not_supported(f"{method} is a method of A2A 1.0, but A2A-Version says 0.3."))
@@ -150,10 +154,11 @@ def _version_of_method(method: str, version: str) -> str:
 
 
 def version_of_rest(path: str, body: Any, version_header: str) -> str:
-    """Settles a REST request's version: the header's, or where there is none by the shape of the body.
+    """Returns the version of a REST request: the header's, or without a header the version that the body's shape shows.
 
-    0.3 puts a message's parts under `content`, 1.0 under `parts`. `/card` exists in 0.3 only. Everything else that
-    carries no body is served as 1.0: a 0.3 client without the header uses the 0.3 interface's own address.
+    0.3 puts a message's parts under `content`, 1.0 under `parts`. `/card` exists in 0.3 only. All other requests
+    without a body are served as 1.0, since a 0.3 client without the header uses the 0.3 interface's own path. Raises
+    FaultError (-32009) for an unsupported version.
     """
     version = parse_version(version_header)
     if version:
@@ -167,6 +172,6 @@ def version_of_rest(path: str, body: Any, version_header: str) -> str:
 
 
 def check_state(state: Any) -> None:
-    """Raises FaultError (-32602) for a task state that does not exist; the SDK would read it as "any"."""
+    """Raises FaultError (-32602) for an unknown task state. The SDK would read an unknown state as "any state"."""
     if isinstance(state, str) and state and state not in TASK_STATES and not state.isdigit():
         raise FaultError(invalid_params(f"status names no task state: {state[:50]!r}."))

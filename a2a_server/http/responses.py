@@ -1,4 +1,7 @@
-"""Answers that are written before the SDK is asked, each in the shape of its binding: JSON-RPC (9.5) or REST (11.6)."""
+"""HTTP responses that are written without the SDK, in the shape of JSON-RPC (9.5) or REST (11.6).
+
+The numbers in brackets are sections of the A2A specification.
+"""
 
 import json
 from dataclasses import dataclass
@@ -16,41 +19,41 @@ DOMAIN = "a2a-protocol.org"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a request: its HTTP status and google.rpc code for REST, its code for JSON-RPC."""
+    """A fault in a request: HTTP status and google.rpc code for REST, code for JSON-RPC, reason and message."""
 
     status: int
     rpc_status: str
     code: int
     reason: str
     message: str
-    # JSON-RPC answers a fault in the call with HTTP 200; what concerns HTTP itself keeps its own status.
+    # The fault concerns HTTP itself, so a JSON-RPC response keeps `status`. All other faults get HTTP 200 there.
     http: bool = False
-    # After how many seconds to try again, 0 where that is not known.
+    # The seconds after which the client may try again, 0 where the time is not known.
     retry_after: int = 0
 
 
 def parse_error(message: str = "Invalid JSON payload") -> Fault:
-    """The body is no JSON."""
+    """Returns the fault of a body that is no JSON."""
     return Fault(400, "INVALID_ARGUMENT", -32700, "INVALID_JSON", message)
 
 
 def invalid_request(message: str) -> Fault:
-    """The JSON is no request."""
+    """Returns the fault of JSON that is no JSON-RPC request."""
     return Fault(400, "INVALID_ARGUMENT", -32600, "INVALID_REQUEST", message)
 
 
 def invalid_params(message: str) -> Fault:
-    """The parameters have the wrong shape."""
+    """Returns the fault of parameters with a wrong shape."""
     return Fault(400, "INVALID_ARGUMENT", -32602, "INVALID_PARAMS", message)
 
 
 def method_not_found(message: str) -> Fault:
-    """There is no such method or path."""
+    """Returns the fault of an unknown method or path."""
     return Fault(404, "NOT_FOUND", -32601, "METHOD_NOT_FOUND", message)
 
 
 def version_not_supported(message: str) -> Fault:
-    """A2A-Version names a version that is not served here (3.6.2)."""
+    """Returns the fault of an A2A-Version that is not served here (3.6.2)."""
     return Fault(400, "FAILED_PRECONDITION", -32009, "VERSION_NOT_SUPPORTED", message)
 
 
@@ -66,12 +69,12 @@ UNAVAILABLE = Fault(503, "UNAVAILABLE", -32603, "UNAVAILABLE", "Temporarily unav
 
 
 def too_large(limit: int) -> Fault:
-    """The body is over the limit."""
+    """Returns the fault of a body over `limit` bytes."""
     return Fault(413, "INVALID_ARGUMENT", -32600, "PAYLOAD_TOO_LARGE", f"The body is over {limit} bytes.", http=True)
 
 
 def rate_limited(message: str, retry_after: int) -> Fault:
-    """There were too many requests."""
+    """Returns the fault of too many requests. `retry_after` is in seconds."""
     text = f"{message} Try again in {retry_after} s."
     return Fault(429, "RESOURCE_EXHAUSTED", -32000, "RATE_LIMITED", text, http=True, retry_after=retry_after)
 
@@ -92,7 +95,7 @@ METHOD_NOT_ALLOWED = Fault(
 def fault_response(
     fault: Fault, *, rest: bool, request_id: Any = None, headers: dict[str, str] | None = None
 ) -> Response:
-    """Returns the answer to a faulty request, in REST's shape or JSON-RPC's."""
+    """Returns the response to a faulty request: in the shape of REST with `rest`, else in the shape of JSON-RPC."""
     if fault is UNAUTHENTICATED:
         headers = {**(headers or {}), "WWW-Authenticate": _challenge()}
     details: list[dict[str, Any]] = [{"@type": ERROR_INFO, "reason": fault.reason, "domain": DOMAIN, "metadata": {}}]
@@ -112,7 +115,7 @@ def fault_response(
 
 @cache
 def _challenge() -> str:
-    """Returns what would let the caller in, as far as HTTP has words for it: a header of keys, or a bearer token."""
+    """Returns the value of WWW-Authenticate (RFC 9110): the accepted schemes, bearer tokens and headers of API keys."""
     schemes = security_schemes().values()
     keys = [scheme["apiKeySecurityScheme"]["name"] for scheme in schemes if "apiKeySecurityScheme" in scheme]
     bearer = len(keys) < len(schemes) or not schemes
@@ -121,11 +124,11 @@ def _challenge() -> str:
 
 
 def json_response(body: Any, *, status: int = 200, rest: bool, headers: dict[str, str] | None = None) -> Response:
-    """Returns a JSON answer: `application/a2a+json` for REST, `application/json` for JSON-RPC."""
+    """Returns a response with JSON: `application/a2a+json` for REST, `application/json` for JSON-RPC."""
     return text_response(json.dumps(body, ensure_ascii=False), status=status, rest=rest, headers=headers)
 
 
 def text_response(text: str, *, status: int = 200, rest: bool, headers: dict[str, str] | None = None) -> Response:
-    """Returns an answer whose JSON is written already."""
+    """Returns a response with the JSON text `text`, in the media type of its binding."""
     media_type = "application/a2a+json" if rest else "application/json"
     return Response(text.encode(), status_code=status, media_type=media_type, headers=headers)

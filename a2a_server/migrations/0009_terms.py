@@ -1,4 +1,4 @@
-"""Names columns by the field's terms: `retries` for repeated tries, `pending_report` for what is still to be told."""
+"""Renames columns to the field's terms: `retries` counts repeated tries, `pending_report` holds an unsent report."""
 
 from django.db import migrations
 

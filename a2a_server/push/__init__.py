@@ -1,1 +1,1 @@
-"""Webhooks: what callers register for a task, and what they are sent."""
+"""Webhooks: the push notification configs that callers register for a task, and the deliveries to them."""

@@ -1,4 +1,4 @@
-"""Webhooks: registering them, showing them, taking them away. `deliveries.py` says what they are sent."""
+"""Webhook configs: registering, reading, listing, stopping and deleting them. `deliveries.py` sends to them."""
 
 import base64
 import binascii
@@ -19,10 +19,11 @@ PAGE_SIZE, MAX_PAGE_SIZE = 50, 100
 
 @transaction.atomic
 def push_config_set(*, task_id: uuid.UUID, caller_id: int, wanted: WantedPush) -> PushConfig:
-    """Registers a webhook for a caller's task, or replaces the one of the same id.
+    """Registers a webhook for a caller's task, or replaces the webhook with the same id. Returns the webhook.
 
-    It is owed the task as it now is at once, so that nothing between the task's making and this is lost to it. The
-    lock on the task's row puts this in one order with its events. Raises TaskNotFound, or InvalidParams over the cap.
+    Writes a delivery of the task in its present state at once, so that the webhook misses no event from before the
+    registration. The lock on the task's row puts the registration in one order with the task's events. Raises
+    TaskNotFound, or InvalidParams over MAX_PUSH_CONFIGS webhooks.
     """
     task = Task.objects.select_for_update().only("id", "seq").filter(pk=task_id, caller_id=caller_id).first()
     if task is None:
@@ -59,7 +60,7 @@ def _configs_of(task_id: uuid.UUID, caller_id: int) -> QuerySet[PushConfig]:
 
 
 def push_config_get(*, task_id: uuid.UUID, caller_id: int, config_id: str) -> PushConfig:
-    """Returns a webhook of a caller's task. Raises TaskNotFound for an unknown task or config (3.1.8)."""
+    """Returns a webhook of a caller's task. Raises TaskNotFound for an unknown task or config (specification 3.1.8)."""
     config = _configs_of(task_id, caller_id).filter(config_id=config_id).first()
     if config is None:
         raise TaskNotFound(config_id)
@@ -69,9 +70,10 @@ def push_config_get(*, task_id: uuid.UUID, caller_id: int, config_id: str) -> Pu
 def push_configs_list(
     *, task_id: uuid.UUID, caller_id: int, page_size: int = 0, page_token: str = ""
 ) -> tuple[list[PushConfig], str]:
-    """Returns a page of the webhooks of a caller's task, the oldest first, and the token of the next ("" at the end).
+    """Returns a page of the webhooks of a caller's task, the oldest first, and the token of the next page.
 
-    A page size of 0 is the default (3.1.9). Raises TaskNotFound, or InvalidParams for a bad size or token.
+    The token is "" on the last page. A page size of 0 means PAGE_SIZE (specification 3.1.9). Raises TaskNotFound, or
+    InvalidParams for a bad size or token.
     """
     if not 0 <= page_size <= MAX_PAGE_SIZE:
         raise InvalidParams(f"pageSize must be from 0 to {MAX_PAGE_SIZE}.")
@@ -97,28 +99,28 @@ def _token_parse(token: str) -> int:
 
 
 def push_config_delete(*, task_id: uuid.UUID, caller_id: int, config_id: str) -> None:
-    """Takes a webhook away, its secrets and what it is still owed with it. Twice is once. Raises TaskNotFound."""
+    """Deletes a webhook with its secrets and its pending deliveries. Idempotent. Raises TaskNotFound."""
     push_configs_purge(_configs_of(task_id, caller_id).filter(config_id=config_id))
 
 
 @transaction.atomic
 def push_configs_purge(configs: QuerySet[PushConfig]) -> None:
-    """Deletes webhooks with all that they are owed. The lock keeps an event of this moment from owing them more."""
+    """Deletes webhooks with their deliveries. The lock keeps an event of the same moment from adding a delivery."""
     locked = list(configs.select_for_update().values_list("pk", flat=True))
     PushConfig.objects.filter(pk__in=locked).delete()
 
 
 def push_config_stop(*, config: PushConfig) -> bool:
-    """Ends the deliveries of a webhook at once. Returns whether this call did."""
+    """Stops the deliveries of a webhook at once. Returns whether this call stopped them."""
     others = PushConfig.objects.filter(pk=config.pk).exclude(state=PushConfig.State.STOPPED)
     return bool(others.update(state=PushConfig.State.STOPPED))
 
 
 @transaction.atomic
 def push_config_deliver_now(*, config: PushConfig) -> bool:
-    """Has a webhook served what it is owed at once, even one that was given up or stopped.
+    """Has the pending deliveries of a webhook sent at once, also of a webhook that is failing or stopped.
 
-    Returns whether it is owed anything.
+    Returns whether the webhook has pending deliveries.
     """
     owed = PushDelivery.objects.filter(config=config, state=PushDelivery.State.PENDING)
     changed = owed.update(**retry_now())

@@ -1,4 +1,4 @@
-"""Delivering to webhooks: each gets what it is owed, strictly in order, at least once."""
+"""Deliveries to webhooks: each webhook gets its pending deliveries strictly in order, each at least once."""
 
 import json
 import logging
@@ -27,7 +27,10 @@ _MAX_ANSWER_BYTES = 64 * 1024
 
 
 class PushDeliveries(LeasedWork[int]):
-    """Deliveries to webhooks. A queue is a webhook, named by its PushConfig's key."""
+    """The leased work of webhook deliveries. A queue holds the deliveries of one webhook; its key is the PushConfig's.
+
+    `backoff` holds the seconds before each retry; after the last one the webhook is given up.
+    """
 
     task = "a2a_server.tasks.deliver"
     model = PushDelivery
@@ -38,17 +41,17 @@ class PushDeliveries(LeasedWork[int]):
     max_running = 500
 
     def parameters(self, queue: int) -> dict[str, Any]:
-        """Returns the webhook's key."""
+        """Returns the parameters of DELIVERY_HEAD: the webhook's key."""
         return {"config": queue}
 
     def due(self, *, limit: int = 500) -> list[int]:
-        """Returns the webhooks that nobody serves though a delivery is due."""
+        """Returns the keys of webhooks with a due delivery that no process has leased, at most `limit`."""
         with connection.cursor() as cursor:
             cursor.execute(queries.CONFIGS_DUE, {"now": timezone.now(), "limit": limit})
             return [row[0] for row in cursor.fetchall()]
 
     async def do(self, job: Job[int]) -> Result:
-        """Posts to the webhook. One that is gone (410) is deleted."""
+        """Posts the delivery to the webhook. A webhook that answers 410 (Gone) is deleted."""
         request = await run_db(_request_of, job)
         if request is None:
             return Result()
@@ -71,7 +74,7 @@ class PushDeliveries(LeasedWork[int]):
         return Result(refused, values={"last_status": answer.status})
 
     def give_up(self, job: Job[int], error: str) -> None:
-        """Marks the webhook as failing, for the owner to see. Its deliveries stay, in order."""
+        """Marks the webhook as failing and notifies the owner. Its deliveries stay pending, in order."""
         if not PushConfig.objects.filter(pk=job.queue, state=PushConfig.State.ACTIVE).update(
             state=PushConfig.State.FAILING
         ):
@@ -100,7 +103,7 @@ class _Request:
 
 
 def _request_of(job: Job[int]) -> _Request | None:
-    """Returns what is to be sent; None if the webhook is gone, or its task and so the webhook. Two statements."""
+    """Returns the request for a delivery; None if the webhook or its task was deleted meanwhile. Two statements."""
     delivery = PushDelivery.objects.select_related("config__task__caller").filter(pk=job.pk).first()
     if delivery is None:
         return None
@@ -123,7 +126,11 @@ def _request_of(job: Job[int]) -> _Request | None:
 
 
 def _signature(secret: str, message_id: str, body: str) -> dict[str, str]:
-    """Returns the Standard Webhooks headers. The id stays the same over retries; the time is this try's."""
+    """Returns the headers of a signed request (Standard Webhooks).
+
+    The message id stays the same over retries, so that the receiver can drop repeats. The timestamp is the present
+    try's.
+    """
     from standardwebhooks import Webhook
 
     now = timezone.now()

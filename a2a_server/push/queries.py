@@ -1,6 +1,7 @@
-"""The SQL of webhooks. A delivery is written by the statement that writes its event, see `a2a_server.queries`."""
+"""The SQL of webhook deliveries. `a2a_server.queries` inserts each delivery in the statement that inserts its event."""
 
-# The next delivery of a webhook, due or not: the oldest that is not done. None while the webhook is failing or stopped.
+# Finds the next delivery of a webhook, due or not: the oldest pending one. No row while the webhook is failing or
+# stopped. The claim of `volcanic.leased_work` uses it as a subquery and takes the row's lock.
 DELIVERY_HEAD = """
     SELECT delivery.id
     FROM a2a_server_pushdelivery AS delivery JOIN a2a_server_pushconfig AS config ON config.id = delivery.config_id
@@ -8,7 +9,8 @@ DELIVERY_HEAD = """
     ORDER BY delivery.seq LIMIT 1
 """
 
-# Webhooks whose next delivery is due and in nobody's hands. Only pending deliveries are looked at.
+# Finds the webhooks whose next delivery is due and not leased, for the sweep. Reads pending deliveries only, by the
+# partial index delivery_pending. A plain read: the claim checks the lease again.
 CONFIGS_DUE = """
     SELECT config.id
     FROM (SELECT DISTINCT ON (config_id) config_id, next_try_at, lease_expires_at FROM a2a_server_pushdelivery

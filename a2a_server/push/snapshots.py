@@ -1,4 +1,4 @@
-"""A task as it was at one of its events: what a webhook is told, however late it is told."""
+"""Snapshots of a task: the task as it was at one of its events, the content of a late delivery to a webhook."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from volcanic.a2a_json import artifact_apply
 
 
 def task_at(*, task: Task, seq: int) -> dict[str, Any]:
-    """Returns a task's wire form as it was at its event `seq`, put together from the log. One statement.
+    """Returns the 1.0 wire form of a task as it was at its event `seq`, built from the event log. One statement.
 
-    Nothing is copied when an event happens: the log says it all. Statuses and artifacts are the events' own; of the
-    history it holds the messages that had come by then.
+    The log holds all that is needed, so no copy is stored with an event. Status and artifacts come from the events. The
+    history holds the messages that had come by then.
     """
     status: dict[str, Any] = {}
     artifacts: dict[str, dict[str, Any]] = {}
@@ -34,8 +34,11 @@ def task_at(*, task: Task, seq: int) -> dict[str, Any]:
 
 
 def _messages_added(before: dict[str, Any], now: dict[str, Any]) -> int:
-    """The first status comes with the first message; a submission after a question adds the question and its answer;
-    while the owner decides, each message of the caller's is a status."""
+    """Returns the number of messages that the history gained between the status `before` and the status `now`.
+
+    The first status comes with the first message. A submission after a question adds the question and its answer. While
+    the owner decides, each message of the caller's has a status of its own.
+    """
     if not before:
         return 1
     if before["state"] == "TASK_STATE_INPUT_REQUIRED" and now["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_FAILED"):

@@ -1,1 +1,1 @@
-"""Running a task: policy, the turn, triage for the owner, reports."""
+"""Runs of tasks: policy, the full turn, triage and review for the owner, and reports."""

@@ -1,4 +1,4 @@
-"""Whether a run is what the owner approved."""
+"""Approvals: the check that a run is still the one that the owner approved, and the end of a run that is not."""
 
 from django.db import transaction
 
@@ -18,30 +18,33 @@ KEY_REVOKED = "A key that a message of this task came with was revoked."
 
 
 def review_of(run: Run) -> Review | None:
-    """Returns the review of a run's task. No statement where there is none."""
+    """Returns the review of a run's task, or None. A task without a review needs no statement."""
     if run.review_id is None:
         return None
     return Review.objects.select_related("caller", "draft").filter(pk=run.review_id).first()
 
 
 def is_approved(run: Run, review: Review | None) -> bool:
-    """Tells whether the owner approved this message: not one that came after the decision."""
+    """Returns whether the owner approved the run's message. An approval does not hold for messages that came later."""
     if review is None or review.state != Review.State.APPROVED:
         return False
     return review.message_count == run.history_length
 
 
 def problem(run: Run, review: Review, skill: Skill | None) -> str:
-    """Returns why an approval no longer holds for what would run now, "" if it does."""
+    """Returns the reason why an approval no longer holds, "" for an approval that holds. The owner reads the reason."""
     if digest_of(review, skill) != review.digest:
-        return "What would be done is no longer what you approved."
+        return "The request or its skill has changed since you approved it."
     if run.level.rank < Level(review.level).rank:
-        return "The caller's level was lowered after you approved it."
+        return "The caller's level was lowered after you approved the request."
     return ""
 
 
 def turn_away(run: Run, review: Review | None, reason: str) -> None:
-    """Rejects a request of which nothing may run; the review is void, if there is one, whatever was decided."""
+    """Rejects a request that may not run at all, with `reason` as the status message.
+
+    A review of the request becomes void, also an approved one. Changes nothing if the run lost its task.
+    """
     with transaction.atomic():
         if review is not None:
             review_void(review, reason, states=[*Review.WAITING, Review.State.APPROVED])
@@ -50,7 +53,10 @@ def turn_away(run: Run, review: Review | None, reason: str) -> None:
 
 
 def ask_again(run: Run, review: Review, note: str) -> None:
-    """Puts an approved request before the owner again, and the task back to waiting for them."""
+    """Puts an approved request before the owner again with `note`: working → auth_required.
+
+    Changes nothing if the run lost its task or the review was decided otherwise meanwhile.
+    """
     with transaction.atomic():
         asked = review_ask_again(review=review, note=note)
         if not asked or not task_settle(run=run, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):

@@ -1,4 +1,4 @@
-"""Runs submitted tasks: claim, ask policy, do what it says, write the end. Called by Celery, with a task's id."""
+"""Dispatch of runs: claims a submitted task, asks policy, executes the policy's handling, and writes the end."""
 
 import logging
 import uuid
@@ -33,7 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 def task_run(*, task_id: uuid.UUID) -> None:
-    """Runs a submitted task to its next rest. Does nothing if it is not there to be claimed."""
+    """Runs a submitted task until it ends or waits for somebody. Does nothing if the task can't be claimed.
+
+    Raises no error of the run: an error ends the task as failed.
+    """
     run = task_claim(task_id=task_id, worker=WORKER)
     if run is None:
         return
@@ -50,7 +53,7 @@ def task_run(*, task_id: uuid.UUID) -> None:
 
 
 def _follow_policy(run: Run, local: LocalRun) -> None:
-    """Asks policy what the request leads to, and does that, so that no way in goes round it."""
+    """Asks policy how to handle the request, and handles it so. Each run passes here, so no request avoids policy."""
     review = approvals.review_of(run)
     approved = review if approvals.is_approved(run, review) else None
     if not run.enabled or run.key_revoked:
@@ -83,10 +86,13 @@ def _follow_policy(run: Run, local: LocalRun) -> None:
 def _refuse(
     run: Run, skill: Skill | UnknownSkill | None, handling: Handling, review: Review | None, approved: Review | None
 ) -> None:
-    """Rejects what policy refuses, and says why. What the owner approved goes back to them instead."""
+    """Rejects a request that policy refuses, with the reason as the status message.
+
+    A request that the owner had approved goes back to the owner instead.
+    """
     slug = skill.slug if isinstance(skill, Skill) else ""
     if approved is not None:
-        gone = f"The agent has no grant of {slug} any more." if slug else f"There is no skill {approved.skill} now."
+        gone = f"The agent has no grant of {slug} any more." if slug else f"The skill {approved.skill} is unavailable."
         approvals.ask_again(run, approved, gone)
         return
     near = f" Did you mean {' or '.join(skill.near)}?" if isinstance(skill, UnknownSkill) and skill.near else ""
@@ -98,16 +104,16 @@ def _refuse(
 
 
 def _skill_of(run: Run, review: Review | None) -> Skill | UnknownSkill | None:
-    """Returns the skill that the request names, or that was learned from such requests; None for a plain request.
+    """Returns the skill that the request names, or a learned skill that fits the request; None for a plain request.
 
-    Of a task that the owner has before them, it is the skill that they saw. An answer that names none goes on with the
-    skill that asked.
+    A task with a review keeps the review's skill, since the owner saw that skill. An answer to a question that names no
+    skill goes on with the skill that asked. An unknown skill gives an UnknownSkill.
     """
     if review is not None:
         if review.skill == CHAT:
             return None
         return skill_of_workspace(run.workspace_id, review.skill) or UnknownSkill(review.skill)
-    # In the order in which it is read where the request comes in.
+    # The same order as in `wire.submission_from`: the request's metadata before the message's.
     name = run.metadata.get("skill") or run.message.get("metadata", {}).get("skill") or run.last_skill
     if not name and _brings_more(run):
         return None
@@ -120,8 +126,10 @@ def _skill_of(run: Run, review: Review | None) -> Skill | UnknownSkill | None:
 
 
 def _brings_more(run: Run) -> bool:
-    """Tells whether a request is more than one message of words: no example of a learned skill says anything of files,
-    of earlier tasks, or of what was said before."""
+    """Returns whether a request is more than one message of text: it has files, references or earlier messages.
+
+    The examples of learned skills are single texts, so they say nothing about such a request.
+    """
     parts = run.message.get("parts", ())
     return (
         run.first_message is not None
@@ -148,19 +156,25 @@ def _decide(
 
 
 def _is_unbound(run: Run, skill: Skill) -> bool:
-    """Tells whether a request asks a learned skill for what its examples say nothing of: by its name, or going on."""
+    """Returns whether a request for a learned skill is one that the skill's examples do not cover.
+
+    A caller can send such a request by naming the skill, or by continuing a task.
+    """
     return skill.by_example and (_brings_more(run) or not fits(message_text(run.message), skill.examples))
 
 
 def _named(skill: Skill | UnknownSkill | None) -> str:
-    """Returns what is asked for: a skill's id, what it was called where there is none, `chat` for a plain request."""
+    """Returns the id of a skill, the name that the caller gave an unknown skill, or `chat` for a plain request."""
     if isinstance(skill, UnknownSkill):
         return skill.name
     return skill.slug if skill else CHAT
 
 
 def _answer(run: Run, skill: Skill, handling: Handling) -> None:
-    """Has a built-in skill answer a request that did not come to it in the web process: one that the owner approved."""
+    """Answers a request for a built-in skill in the worker. A request that the skill refuses is rejected.
+
+    The web process answers most of these requests. Requests that the owner had to approve first come here.
+    """
     run_note(run=run, skill=skill.slug, pending_report=reports.asked(run.message, run.first_message, skill))
     standing = caller_standing(caller_id=run.caller_id, most_unread=settings.MAX_UNREAD_MESSAGES)
     try:
@@ -201,7 +215,7 @@ def _full_turn(run: Run, local: LocalRun, skill: Skill | None, approved: Review 
 
 
 def _finish(run: Run, turn: Turn, sink: TaskSink, outcome: Outcome, report: str) -> None:
-    """Writes the answer, the task's state, the transcript and the report. A run that was lost writes nothing."""
+    """Writes the answer, the task's state, the transcript and the report. A run that lost its task writes nothing."""
     completed = outcome.state is TurnState.COMPLETED
     held = run_finish(
         run=run,

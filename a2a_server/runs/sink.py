@@ -1,4 +1,4 @@
-"""The sink of a task's run: what a turn produces becomes the task's artifacts, while the turn runs."""
+"""The sink of a task's run: writes the output of a turn to the task's artifacts while the turn runs."""
 
 import asyncio
 import logging
@@ -16,26 +16,29 @@ logger = logging.getLogger(__name__)
 
 
 class TaskSink:
-    """The sink of one run. Its text shows in the artifact `response` at once."""
+    """The sink of one run. The text of the answer goes to the artifact `response`, and tool calls to the report."""
 
     def __init__(self, run: Run, asked: str) -> None:
-        """`asked` is what the run is for, in words for the owner."""
+        """Makes the sink of `run`. `asked` is the report's text on the request, from `reports.asked`."""
         self._run = run
         self._asked = asked
         self._buffer = TextBuffer(self._write)
-        # What the owner is told afterwards, in the order of its first use.
+        # The names of tools and paths of files for the report, in the order of first use.
         self._tools: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._noting = asyncio.Lock()
 
     async def text(self, delta: str, *, restart: bool = False) -> None:
-        """Takes a piece of the answer; see `volcanic.runtime.Sink`."""
+        """Takes a piece of the answer, or with `restart` begins the answer again; see `volcanic.runtime.Sink`."""
         await self._buffer.add(delta, restart=restart)
 
     async def tool_call(self, name: str, arguments: dict[str, Any]) -> None:
-        """Writes down a tool call that is about to run, so that the owner is told of it however the run ends."""
+        """Stores a tool call in the pending report before the tool runs, so that no end of the run loses the call.
+
+        Raises RunLostError if the run lost its task.
+        """
         logger.info("tool call %s in task %s", name, self._run.task_id)
-        # One after the other: what is written last has to be all of it.
+        # Calls write one after another, so that the last write holds all tools and files.
         async with self._noting:
             before = self.uses()
             self._tools[name] = None
@@ -48,20 +51,20 @@ class TaskSink:
                 raise RunLostError
 
     def uses(self) -> str:
-        """Returns the lines on what was used so far, for the owner."""
+        """Returns the report's lines on the tools and files used so far."""
         return reports.used(self._tools, self._files)
 
     async def artifact(self, artifact: dict[str, Any]) -> None:
-        """Writes a whole artifact at once."""
+        """Writes a whole artifact at once. Raises RunLostError if the run lost its task."""
         if not await run_db(artifact_write, run=self._run, update=ArtifactUpdate(artifact=artifact)):
             raise RunLostError
 
     async def close(self) -> None:
-        """Waits until nothing is being written any more. What is still to be written, the end of the run writes."""
+        """Waits for the write that is under way. The end of the run writes the rest of the answer."""
         await self._buffer.close()
 
     def rest(self, text: str | None) -> ArtifactUpdate | None:
-        """Returns what is still to be written of the answer, None for nothing; see `TextBuffer.rest`."""
+        """Returns the part of the answer that is not written yet, None if all is written; see `TextBuffer.rest`."""
         chunk = self._buffer.rest(text)
         return None if chunk is None else _update(chunk, last=True)
 

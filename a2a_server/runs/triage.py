@@ -1,4 +1,4 @@
-"""Puts a request before the owner: read and summed up by the assistant, then a review that waits for their decision."""
+"""Triage and review: the assistant reads and sums up a request, and a review waits for the owner's decision."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -33,18 +33,18 @@ logger = logging.getLogger(__name__)
 
 MAX_SUMMARY, MAX_SUGGESTION = 1000, 500
 SUMMARY, SUGGESTED_ACTION = "summary", "suggested_action"
-BROKE_OFF = "The assistant broke off before it had read all of it."
+BROKE_OFF = "The assistant stopped before it had read the whole request."
 AGENT = "ROLE_AGENT"
 LOOK = "read it, then approve, reply, ask back or decline."
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a triage leaves for the owner."""
+    """The result of a triage for the owner: a summary of the request and a suggested action."""
 
     summary: str
     suggestion: str
-    # What the owner has to know about how it came about.
+    # A warning for the owner about the summary, "" for no warning.
     note: str = ""
 
 
@@ -56,10 +56,12 @@ def put_before_owner(
     review: Review | None,
     draft: SkillDraft | None,
 ) -> None:
-    """Has a request wait for the owner's decision: working → auth_required, with a review. `review` is the task's own,
-    where it had one before: what came since is added to it. `draft` would cover it.
+    """Has a request wait for the owner's decision: working → auth_required, with a review.
 
-    Rejected when too many of the caller's wait already, or this very one does.
+    `review` is the task's earlier review, or None; later messages are added to that review. `draft` is the draft of a
+    skill that covers the request, or None. The request is rejected when MAX_WAITING_REVIEWS requests of the caller wait
+    already, or when the same request waits already. A triage that the worker's shutdown interrupts is given back, for
+    another worker to repeat.
     """
     if review is None and (problem := _no_room(run)):
         task_settle(run=run, state=TaskState.REJECTED, text=problem)
@@ -102,7 +104,7 @@ def put_before_owner(
 
 
 def _no_room(run: Run) -> str:
-    """Returns why no further request of the caller can wait for the owner, "" if it can."""
+    """Returns the reason why the run's request can't wait for the owner, "" if it can. The caller reads the reason."""
     most = settings.MAX_WAITING_REVIEWS
     if most and reviews_waiting(caller_id=run.caller_id) >= most:
         return f"{most} requests of this agent wait for the owner already. Ask again when they have decided some."
@@ -114,7 +116,8 @@ def _no_room(run: Run) -> str:
 
 def _park(run: Run, request: Request, *, new: bool) -> None:
     with transaction.atomic():
-        # Of the caller's requests one at a time: what was true before the reading may not be any more.
+        # The lock lets one request of the caller pass at a time. The checks from before the triage are repeated here:
+        # the caller, the keys and the number of waiting requests may have changed meanwhile.
         caller = caller_lock(caller_id=run.caller_id)
         shut_out = DISABLED if caller is None or not caller.enabled else ""
         if not shut_out and not keys_lock(ids=request.keys):
@@ -122,33 +125,35 @@ def _park(run: Run, request: Request, *, new: bool) -> None:
         if problem := shut_out or (_no_room(run) if new else ""):
             task_settle(run=run, state=TaskState.REJECTED, text=problem)
             return
-        # The review first and then the task, in the order in which a decision takes them.
+        # Locks the review first and then the task, the order in which a decision locks them.
         review_open(request=request)
         if not task_settle(run=run, state=TaskState.AUTH_REQUIRED, text=PASSED_ON):
             transaction.set_rollback(True)
 
 
 def _said(run: Run, review: Review | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns all the messages of the caller that would run, and the thread that came after the first of them: all that
-    was said in the task, so that the owner decides on nothing that they don't see."""
+    """Returns the caller's messages that would run, and the thread after the first of them.
+
+    The thread holds all that was said in the task, so that the owner sees everything that they decide on.
+    """
     if run.first_message is None:
         return [run.message], []
     history = Task.objects.values_list("history", flat=True).get(pk=run.task_id)
     new = history[review.message_count if review else 0 :]
     messages = [message for message in new if message["role"] != AGENT]
     thread = [thread_entry(ASSISTANT if message["role"] == AGENT else CALLER, _words(message)) for message in new]
-    # The last one came just now; when the others were said is not known any more.
+    # Only the last message has a time, the present one: the history does not hold the times of the others.
     thread[-1] = thread_entry(CALLER, _words(run.message), at=timezone.now())
     if review is None:
         return messages, thread[1:]
-    # A question of the owner's is in the thread already.
+    # The review's thread holds the owner's own question already.
     asked = review.state == Review.State.ASKED
     since = [line for line in thread if not (asked and line["from"] == ASSISTANT)]
     return [*review.messages, *messages], [*review.thread, *since]
 
 
 def _words(message: Mapping[str, Any]) -> str:
-    """Returns what a message says, with a line for each file that it brings."""
+    """Returns the text of a message, with a line for each file of the message."""
     files = [part for part in message.get("parts", ()) if "raw" in part or "url" in part]
     lines = (file_line(part.get("filename", ""), part.get("mediaType", ""), part.get("url", "")) for part in files)
     return "\n".join([message_text(message), *(f"[file: {line}]" for line in lines)])
@@ -160,9 +165,11 @@ def _files(run: Run) -> list[str]:
 
 
 def _triage(run: Run, local: LocalRun, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Reading | None:
-    """Returns what the assistant makes of a request; if it can't, the caller's own words. None when the task is no
-    longer this run's."""
-    # What an earlier reading left is of other words.
+    """Returns the assistant's reading of a request; if the triage fails, the beginning of the caller's own words.
+
+    Returns None when the run lost its task. Raises ReleasedError when the worker shuts down.
+    """
+    # The notes of an earlier triage are about other messages.
     notes_delete(workspace_id=run.workspace_id, namespace=notes_of_task(run), keys=(SUMMARY, SUGGESTED_ACTION))
     turn = triage_turn(run, messages, files)
     outcome = execute(local, turn, SilentSink(), runner().run)
@@ -175,7 +182,7 @@ def _triage(run: Run, local: LocalRun, messages: Sequence[dict[str, Any]], files
     if outcome.state is TurnState.COMPLETED and (said := one_line(outcome.text, MAX_SUMMARY)):
         return Reading(said, suggestion)
     logger.warning("task %s could not be summed up: %s", run.task_id, outcome.text)
-    note = "The assistant could not sum it up; these are the caller's own words."
+    note = "The assistant could not sum up the request; these are the caller's own words."
     return Reading(_first(messages), suggestion, note)
 
 

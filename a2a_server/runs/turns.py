@@ -1,4 +1,4 @@
-"""The turns that a run leads to: what the assistant is told, with which tools, until when."""
+"""Turns of a run: the prompt, the tools and the deadline of a full turn and of a triage turn."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -21,15 +21,16 @@ from volcanic.runtime.prompt import Approval, frame_inbound, frame_triage
 from volcanic.selectors import session_history
 from volcanic.toolbox.notify import NOTIFY_OWNER
 
-# What a triage can do: read memory and skills, keep notes. Nothing that anybody outside would notice.
+# The tools of a triage: they read memory and skills and keep notes. No tool has an effect outside of the assistant.
 TRIAGE_TOOLS = frozenset({"recall", "list_skills", "read_working_memory", "write_working_memory"})
 
 
 def full_turn(run: Run, skill: Skill | None, approved: Review | None) -> Turn:
-    """Returns the turn that does what the message asks, having put its files into the inbox.
+    """Returns the turn that does what the message asks. Writes the message's files into the inbox first.
 
-    `skill` is None for a plain request. `approved` is the review in which the owner approved this message and those
-    before it. A learned skill that runs without that sees nothing but the message, as its examples bind nothing else.
+    `skill` is None for a plain request. `approved` is the review in which the owner approved this message and the
+    messages before it, or None. A learned skill without an approval sees the message alone, without history and
+    references, since the skill's examples cover nothing else. Raises TurnFailedError for files that can't be stored.
     """
     inbound = Inbound(caller=run.caller_name, scope=caller_scope(run.caller_id), notifier=run.notify_owner)
     workspace = _workspace(run)
@@ -70,7 +71,10 @@ def full_turn(run: Run, skill: Skill | None, approved: Review | None) -> Turn:
 
 
 def triage_turn(run: Run, messages: Sequence[dict[str, Any]], files: Sequence[str]) -> Turn:
-    """Returns the read-only turn that prepares the owner's decision on a request. Its session's past is read along."""
+    """Returns the read-only turn that prepares the owner's decision on a request, with the history of its session.
+
+    `messages` are the caller's messages, and `files` are lines of `files.file_line`.
+    """
     origin = task_origin(run.task_id)
     inbound = Inbound(caller=run.caller_name, scope=caller_scope(run.caller_id), notes=notes_of_task(run))
     text = "\n\n".join(message_text(message) for message in messages)
@@ -96,8 +100,11 @@ def _history(run: Run, origin: str) -> tuple[Sequence[PastTurn], PastTurn | None
 
 
 def _approved_messages(review: Review, *, goes_on: bool) -> list[dict[str, Any]]:
-    """Returns the messages that the owner approved; where a turn `goes_on` that asked something, those that came since:
-    what was said before it knows, and would do again."""
+    """Returns the messages that the owner approved.
+
+    When an earlier turn that asked a question `goes_on`, only the messages since the question are returned. The turn
+    knows the earlier messages and would act on them a second time.
+    """
     speakers = [line["from"] for line in review.thread]
     if not goes_on or ASSISTANT not in speakers:
         return list(review.messages)
@@ -106,13 +113,16 @@ def _approved_messages(review: Review, *, goes_on: bool) -> list[dict[str, Any]]
 
 
 def notes_of_task(run: Run) -> str:
-    """Returns the name of a task's working memory."""
+    """Returns the namespace of a task's working memory."""
     return f"a2a-inbox/{run.task_id}"
 
 
 def _told(skill: Skill) -> str:
-    """Returns what the assistant is told of the skill. One that was learned is called as the caller's words have it,
-    which are no words to stand outside of the frame."""
+    """Returns the prompt's text on the skill: name and description, or for a learned skill its id alone.
+
+    Name and description of a learned skill come from a caller's words. A caller's words may not stand outside of the
+    frame that marks them as the caller's.
+    """
     return skill.slug if skill.by_example else f"{skill.name}: {skill.description}"
 
 

@@ -1,6 +1,7 @@
-"""The verbs of tasks. Nothing else writes a task's state. Import them from here.
+"""The services of tasks: the only code that writes a task's state. Other packages import them from here.
 
-Inside, everything may import `transitions`, `owner` and `submitting` may import `runs`, and `submitting` `ending`.
+Inside of this package every module may import `transitions`. `owner` and `submitting` may import `runs`, and
+`submitting` may import `ending`.
 """
 
 from a2a_server.services.ending import task_cancel, task_expire, task_read, tasks_sweep

@@ -1,4 +1,7 @@
-"""The verbs that end a task from outside of its run: cancel, expire, sweep, and read, which may find that it ended."""
+"""The services that end a task from outside of its run: cancel, expire and sweep.
+
+Reading a task belongs here too, since reading fails a task whose lease has passed.
+"""
 
 import uuid
 from datetime import timedelta
@@ -18,9 +21,9 @@ MAX_RETRIES = 3
 
 
 def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
-    """Returns a caller's task. One whose worker is gone has failed by the time it is read.
+    """Returns a caller's task. A working task whose lease has passed is expired first, since its worker is gone.
 
-    One statement, unless it had to fail the task. Raises TaskNotFound.
+    One statement, unless the task had to be expired. Raises TaskNotFound.
     """
     task = selectors.task_get(task_id=task_id, caller_id=caller_id)
     if task.lease_passed:
@@ -30,24 +33,28 @@ def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 
 
 def task_cancel(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
-    """Cancels a caller's task, whatever it is doing: its worker notices within a second and writes nothing more.
+    """Cancels a caller's task and returns it. The task may be in any state that is not terminal.
 
-    What waits for the owner is void. Raises TaskNotFound, or NotCancelable when the task has ended.
+    The worker of a running task notices within a second and writes nothing more. A review of the task that waits for
+    the owner becomes void. Raises TaskNotFound, or NotCancelable when the task has ended.
     """
     was = task_move(task_id, TaskState.CANCELED, caller=caller_id)
     if was is None:
         task = task_read(task_id=task_id, caller_id=caller_id)
         raise NotCancelable(f"The task has ended already ({task.state.value}).")
-    # After it and apart: a decision takes the review first and then the task, so that holding both here could lock
-    # the two out. Should this process die in between, the decision finds the task canceled.
+    # In a transaction of its own, after the task's. A decision locks the review first and then the task, so locking
+    # both here in the other order could deadlock. Should this process die in between, a decision finds the task
+    # canceled, and the sweep ends the review.
     begun = was is TaskState.WORKING
     reviews_void(task=task_id, reason="The task was canceled.", approved=not begun)
     return selectors.task_get(task_id=task_id, caller_id=caller_id)
 
 
 def task_expire(*, task_id: uuid.UUID) -> bool:
-    """Ends the run of a task whose lease has passed, since its worker is gone: working → failed, or for a run that only
-    reads → submitted, MAX_RETRIES times at most. Returns whether this call did."""
+    """Ends the run of a task whose lease has passed, since its worker is gone. Returns whether this call ended it.
+
+    working → submitted for a run that only reads, with MAX_RETRIES retries at most; working → failed for all others.
+    """
     now = timezone.now()
     working = [TaskState.WORKING]
     again = task_move(
@@ -60,9 +67,10 @@ def task_expire(*, task_id: uuid.UUID) -> bool:
 
 
 def tasks_sweep(*, unclaimed_after: timedelta = timedelta(seconds=5), limit: int = 500) -> tuple[int, int]:
-    """Fails runs whose worker is gone and sends again the messages of submitted tasks that nobody claimed.
+    """Expires runs whose lease has passed, and sends the Celery messages of unclaimed submitted tasks again.
 
-    Returns how many of each.
+    A task is unclaimed when its last message is older than `unclaimed_after`. Handles at most `limit` tasks of each
+    kind. Returns the numbers of runs expired and of messages sent.
     """
     now = timezone.now()
     with connection.cursor() as cursor:

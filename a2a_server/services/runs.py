@@ -1,4 +1,8 @@
-"""The verbs of a run: one attempt at a task, by the worker that claimed it. All its writes name the attempt."""
+"""The services of a run: one attempt at a task, by the worker that claimed the task.
+
+Every write of a run names its attempt number, which is the fencing number: a worker whose lease has passed and whose
+task another worker has claimed changes no row.
+"""
 
 import json
 import uuid
@@ -32,7 +36,7 @@ from volcanic.turns.leases import RunKey, lease_duration
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run: one attempt at a task, and what it needs to know. All writes of the run name it."""
+    """A run: one attempt at a task, with the data that the run needs. Every write of the run names `attempt`."""
 
     task_id: uuid.UUID
     attempt: int
@@ -49,31 +53,33 @@ class Run:
     workspace_id: int
     workspace_slug: str
     notify_owner: bool
-    # The granted skills, each with the level that counts for it where it is not the caller's.
+    # The ids of the granted skills, each with the grant's own level; None where the caller's level counts.
     grants: Mapping[str, Level | None]
     started_at: datetime
-    # Whether anything was said in the session before.
+    # The session has turns from before this run.
     has_history: bool
-    # Whether files came for this run.
+    # The task has files that are not in the inbox yet.
     has_files: bool
-    # The keys that the task's messages came with, whether one of them was revoked, and the review that it has, if any.
+    # The API keys that the task's messages came with.
     keys: list[int]
+    # One of `keys` was revoked.
     key_revoked: bool
+    # The task's review; None for a task that has no review.
     review_id: int | None
-    # Of what the task's first message asks for.
+    # The digest of the request in the task's first message.
     request_digest: str
-    # How many messages the task's history has, the last one included.
+    # The number of messages in the task's history, the last one included.
     history_length: int
-    # The skill that the task ran on before, "" for none or where it did not run.
+    # The id of the skill of the task's last run; "" for a plain request and for a task that has not run yet.
     last_skill: str
-    # The message that began the task, where `message` is a later one.
+    # The message that began the task; None where `message` is that message.
     first_message: dict[str, Any] | None
 
 
 def task_claim(*, task_id: uuid.UUID, worker: str) -> Run | None:
-    """Takes a submitted task for this worker: submitted → working, under a lease. One statement.
+    """Claims a submitted task for this worker: submitted → working, under a lease. One statement.
 
-    Returns None when it is not there to be taken: done already, canceled, or another worker's.
+    Returns the run; None when the task can't be claimed because it ended, was canceled, or is another worker's.
     """
     now = timezone.now()
     values = transition_values(
@@ -114,7 +120,7 @@ def task_claim(*, task_id: uuid.UUID, worker: str) -> Run | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactUpdate:
-    """An artifact as it now is, and what an event shows of it: `chunk`, or all of it."""
+    """An artifact in its present form, and the `chunk` that the event shows; without a chunk the event shows all."""
 
     artifact: dict[str, Any]
     chunk: dict[str, Any] | None = None
@@ -122,7 +128,7 @@ class ArtifactUpdate:
     last: bool = True
 
     def values(self) -> dict[str, Any]:
-        """Returns the parameters of the statements that write it."""
+        """Returns the parameters of the statements that write the artifact."""
         return {
             "artifact_id": self.artifact["artifactId"],
             "payload": json.dumps(clean_json(self.artifact)),
@@ -136,7 +142,7 @@ NO_ARTIFACT = {"artifact_id": None, "payload": None, "chunk": None, "append": Fa
 
 
 def artifact_write(*, run: Run, update: ArtifactUpdate) -> bool:
-    """Stores an artifact while its run goes on, with the event that tells of it. One statement.
+    """Stores an artifact and its event while the run goes on. One statement.
 
     Returns whether the run still holds its task; if not, nothing was written.
     """
@@ -159,10 +165,11 @@ def run_finish(
     report: str = "",
     report_kind: str = Notification.Kind.REPORT,
 ) -> bool:
-    """Ends a run with what its turn came to, all or nothing: answer, state, transcript, report. One statement.
+    """Ends a run with the outcome of its turn: answer, state, transcript and report, in one statement.
 
-    `text` is the status message (redacted), "" for none; `update` the last of the answer; `report` what the owner is
-    told of it afterwards, "" for nothing. Returns whether the run still held its task; if not, nothing was written.
+    `text` is the status message (redacted), "" for no message. `update` is the last piece of the answer, None where
+    all is written. `report` is the notification for the owner, "" for no notification. Returns whether the run still
+    held its task; if not, nothing was written.
     """
     state = TaskState(outcome.state.value)
     assert TaskState.WORKING in FROM_STATES[state]
@@ -205,12 +212,12 @@ def task_settle(*, run: Run, state: TaskState, text: str = "") -> bool:
 def run_note(
     *, run: Run, skill: str = "", repeatable: bool = False, pending_report: str = "", granted: str = ""
 ) -> bool:
-    """Notes what a run is for: the skill asked for ("" for a plain request), and whether it may be done again by
-    another worker, should this one die.
+    """Notes the purpose of a run before its turn begins.
 
-    `pending_report` is what the owner is told should it be broken off, `granted` the skill whose grant it needs ("" for
-    none).
-    Returns whether the run still held its task, and the caller that grant.
+    `skill` is the id of the skill asked for, "" for a plain request. `repeatable` says that another worker may run the
+    task again should this one die. `pending_report` is the report that the owner gets should the run be ended from
+    outside (redacted). `granted` is the id of the skill whose grant the run needs, "" where it needs no grant.
+    Returns True when the run still held its task and the caller still had that grant; otherwise nothing was written.
     """
     values: dict[str, Any] = {
         "task": run.task_id,
@@ -228,8 +235,11 @@ def run_note(
 
 
 def run_uses(*, run: Run, pending_report: str) -> bool:
-    """Writes down what a run has used so far, in the words in which the owner is told of it should the run be broken
-    off. Returns whether the run still held its task; if not, nothing was written."""
+    """Stores a run's pending report, which now names the tools and files used so far (redacted).
+
+    The owner gets the pending report should the run be ended from outside. Returns whether the run still held its task;
+    if not, nothing was written.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             queries.RUN_USES,
@@ -239,8 +249,10 @@ def run_uses(*, run: Run, pending_report: str) -> bool:
 
 
 def run_release(*, run: Run) -> bool:
-    """Gives a run that only reads back, to be done by another worker: working → submitted. Returns whether the run
-    still held its task."""
+    """Ends a run that only reads, so that another worker can claim the task: working → submitted.
+
+    Returns whether the run still held its task; if not, nothing was written.
+    """
     done = task_move(run.task_id, TaskState.SUBMITTED, only_from=[TaskState.WORKING], attempt=run.attempt) is not None
     if done:
         transaction.on_commit(lambda: task_enqueue(run.task_id))
@@ -248,13 +260,13 @@ def run_release(*, run: Run) -> bool:
 
 
 def leases_renew(runs: Collection[RunKey]) -> None:
-    """Renews the leases of (task, attempt) runs, those that are still held."""
+    """Renews the leases of the given (task, attempt) runs that are still held."""
     with connection.cursor() as cursor:
         cursor.execute(queries.LEASES_RENEW, {**_arrays(runs), "lease": timezone.now() + lease_duration()})
 
 
 def runs_lost(runs: Collection[RunKey]) -> set[RunKey]:
-    """Returns those of the (task, attempt) runs that no longer hold their lease: canceled, expired, taken over."""
+    """Returns the given (task, attempt) runs that no longer hold their lease: canceled, expired or taken over."""
     with connection.cursor() as cursor:
         cursor.execute(queries.RUNS_LOST, _arrays(runs))
         return {(row[0], row[1]) for row in cursor.fetchall()}

@@ -1,4 +1,7 @@
-"""Takes in the messages that callers send: a task is made, or goes on."""
+"""Submission: the service that makes a task from a caller's message, or continues one.
+
+Lock order: a decision of the owner's locks the review first and then the task, and so does this module.
+"""
 
 import json
 import uuid
@@ -33,13 +36,16 @@ CONTEXT_BUSY = "context busy, retry when the current task ends"
 
 
 def task_submit(*, submission: Submission) -> Submitted:
-    """Makes a task of a message, or continues the one it names, and has it run. One statement for a plain message.
+    """Makes a task from a message, or continues the task that the message names, and has the task run.
 
-    The same message again within DUPLICATE_WINDOW_SECONDS returns the first one's task and does nothing else; so does
-    the same request again while it waits for the owner. A message for a task that waits for the owner is added to the
-    request. A built-in skill that policy lets the caller have answers at once. Over MAX_HOPS the task is made and has
-    failed. Raises TaskNotFound, InvalidParams (another context), NotSupported (the task does not wait for an answer;
-    the context is busy), ContentTypeNotSupported (files for a built-in skill), QuotaExceeded.
+    One statement for a plain message. The same message again within DUPLICATE_WINDOW_SECONDS returns the first
+    message's task and changes nothing. The same request again while it waits for the owner returns the waiting task. A
+    message for a task that waits for the owner is added to the review's thread. A request for a built-in skill that
+    policy allows is answered at once. Over MAX_HOPS the task is made in the state failed.
+
+    Raises TaskNotFound, InvalidParams (another context, or nothing to pass on), NotSupported (the task does not wait
+    for an answer; the context is busy; too many unread messages), ContentTypeNotSupported (files for a built-in skill)
+    and QuotaExceeded.
     """
     answer = builtin.answer_for(submission) if submission.skill and not submission.continues else None
     over = submission.hops > settings.MAX_HOPS
@@ -47,7 +53,7 @@ def task_submit(*, submission: Submission) -> Submitted:
     statement = queries.TASK_CONTINUE if submission.continues else queries.TASK_CREATE
     if answer is not None:
         statement, values = queries.TASK_ANSWER, values | _answer_values(submission, answer, values["now"])
-    # What comes along needs statements of its own; a plain message is one statement, and needs no more.
+    # Files and a webhook need further statements, so a transaction. A plain message is one statement.
     along = submission.files or submission.push is not None
     with transaction.atomic() if along else nullcontext():
         row = _execute_unless_busy(statement, values)
@@ -67,7 +73,7 @@ def task_submit(*, submission: Submission) -> Submitted:
 
 
 def _answered(values: dict[str, Any]) -> TaskView:
-    """Returns a task as the statement that answered it has left it."""
+    """Returns a task that a built-in skill answered, built from the statement's parameters: no read is needed."""
     return TaskView(
         id=values["task"],
         context_id=values["context"],
@@ -145,7 +151,10 @@ def _execute_unless_busy(query: str, values: dict[str, Any]) -> Sequence[Any]:
 
 
 def _not_submitted(submission: Submission, values: dict[str, Any], used: quotas.Used) -> Submitted:
-    """Returns the task of the same message sent before; else raises what is wrong."""
+    """Returns the task of the same message or request sent before; otherwise raises the reason for the refusal.
+
+    A continuation of a task that waits for the owner is added to the thread here. Raises as `task_submit` does.
+    """
     if (found := _received_before(values)) is not None:
         known, joined = found
         if joined and submission.push is not None:
@@ -163,13 +172,13 @@ def _not_submitted(submission: Submission, values: dict[str, Any], used: quotas.
 def _add_to_thread(submission: Submission, values: dict[str, Any]) -> bool:
     """Adds a message to the thread of a task that waits for the owner. Returns whether the task waits.
 
-    Raises NotSupported when more is said than an owner would read, or it was passed on too often; QuotaExceeded for
-    files that don't fit.
+    Raises NotSupported for a thread that gets too long for the owner to read and for a message over MAX_HOPS, and
+    QuotaExceeded for files that don't fit.
     """
     message = {**submission.message, "taskId": str(submission.task_id)}
     values = {**values, "status_message": status_message(submission.task_id, ADDED), "message": json.dumps(message)}
     with transaction.atomic():
-        # The review first and then the task, in the order in which a decision takes them.
+        # Locks the review first and then the task, the order in which a decision locks them.
         files = [file_line(file.filename, file.declared_type, file.url) for file in submission.files]
         try:
             added = review_add(
@@ -197,7 +206,10 @@ def _add_to_thread(submission: Submission, values: dict[str, Any]) -> bool:
 
 
 def _received_before(values: dict[str, Any]) -> tuple[uuid.UUID, bool] | None:
-    """Returns the task that a message belongs to already, and whether it is because the same request waits there."""
+    """Returns the task that a message belongs to already, or None.
+
+    The second value is True when the same request waits for the owner, False when the same message came before.
+    """
     with connection.cursor() as cursor:
         cursor.execute(queries.RECEIVED_TASK, values)
         row = cursor.fetchone()
@@ -205,7 +217,10 @@ def _received_before(values: dict[str, Any]) -> tuple[uuid.UUID, bool] | None:
 
 
 def _refuse_continuation(submission: Submission, *, unless_waiting: bool) -> None:
-    """Says why a continuation changed nothing. `unless_waiting`: returns if it was not for the task itself."""
+    """Raises the reason why a continuation changed nothing: InvalidParams, NotSupported or TaskNotFound.
+
+    With `unless_waiting` the function returns when the task waits for an answer, since the quota was the reason then.
+    """
     task = task_read(task_id=submission.task_id, caller_id=submission.caller_id)
     if submission.context_id and submission.context_id != task.context_id:
         raise InvalidParams("contextId is not the context of the task that taskId names.")

@@ -1,4 +1,4 @@
-"""How a task changes: every change of state goes through here, and what follows it after commit.
+"""Transitions: the states of a task, the statement that changes them, and the messages sent after commit.
 
     submitted → working → completed | failed | rejected | input_required | auth_required
     input_required → submitted (the caller's answer)
@@ -6,9 +6,9 @@
     input_required → rejected (a question of the owner's was not answered in time)
     working → submitted (a run that only reads, whose worker is gone), and any that is not terminal → canceled
 
-What follows a change (Celery's messages, wake-ups) goes out after commit. Losing it loses no work: a sweep finds
-submitted tasks that nobody claimed, runs whose lease has passed and webhooks that are owed something, and whoever
-waits looks by itself.
+Celery messages and wake-ups go out after commit. Losing one loses no work: a sweep finds submitted tasks that no
+worker claimed, runs whose lease has passed, and webhooks with due deliveries. A request that waits for a task also
+polls it.
 """
 
 import json
@@ -33,7 +33,7 @@ from volcanic.redaction import redact
 from volcanic.services import notification_create
 from volcanic.text import clean_text
 
-# From which states each state may be reached. Terminal states lead nowhere.
+# For each state the states from which it may be reached. No state may be reached from a terminal one.
 FROM_STATES: Mapping[TaskState, Sequence[TaskState]] = {
     TaskState.SUBMITTED: [TaskState.AUTH_REQUIRED, TaskState.WORKING],
     TaskState.WORKING: [TaskState.SUBMITTED],
@@ -47,7 +47,10 @@ FROM_STATES: Mapping[TaskState, Sequence[TaskState]] = {
 
 
 def status_message(task_id: uuid.UUID, text: str, context_id: str = "") -> str:
-    """Returns a message of ours as JSON. The statement that stores it fills in the context where the task knows it."""
+    """Returns a status message from the assistant with `text` (redacted), as JSON.
+
+    Without `context_id`, the statement that stores the message fills in the task's context.
+    """
     message = {
         "messageId": str(uuid.uuid4()),
         "contextId": context_id,
@@ -61,8 +64,11 @@ def status_message(task_id: uuid.UUID, text: str, context_id: str = "") -> str:
 def transition_values(
     task_id: uuid.UUID, state: TaskState, *, only_from: Sequence[TaskState] | None = None, **extra: Any
 ) -> dict[str, Any]:
-    """Returns the parameters of a change to `state`, from whatever leads there or `only_from` some of that; `extra`
-    says what else is particular about it."""
+    """Returns the parameters of a change to `state` for `queries.TASK_TRANSITION`.
+
+    The task may come from every state in FROM_STATES, or from the states in `only_from` alone. `extra` replaces
+    further parameters of the statement, for example `attempt`, `caller` or `lease`.
+    """
     allowed = FROM_STATES[state] if only_from is None else only_from
     assert set(allowed) <= set(FROM_STATES[state])
     values = {
@@ -83,8 +89,11 @@ def transition_values(
 
 
 def transition(values: dict[str, Any], query: str = queries.TASK_TRANSITION_ONLY) -> Sequence[Any] | None:
-    """Makes a change, by one conditional statement, and tells of it after commit. Returns its row, None if it was
-    not to be made: the task is not there, in no state that leads there, or another attempt's."""
+    """Changes a task by one conditional statement, and sends the wake-ups and deliveries after commit.
+
+    Returns the statement's row. Returns None when nothing was changed: the task does not exist, its state does not
+    allow the change, or another attempt holds it.
+    """
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         row: Sequence[Any] | None = cursor.fetchone()
@@ -97,11 +106,11 @@ def transition(values: dict[str, Any], query: str = queries.TASK_TRANSITION_ONLY
 def task_move(
     task_id: uuid.UUID, state: TaskState, *, only_from: Sequence[TaskState] | None = None, text: str = "", **extra: Any
 ) -> TaskState | None:
-    """Moves a task to `state`, with `text` as its status message (redacted). Returns the state it was in; None if it
-    can't be moved: it is not there, in no state that leads there, or another attempt's.
+    """Moves a task to `state`, with `text` as its status message (redacted). Returns the state before.
 
-    A run that has done something and is ended so is reported to the owner. `only_from` and `extra` as in
-    `transition_values`.
+    Returns None when nothing was changed: the task does not exist, its state does not allow the change, or another
+    attempt holds it. When the task had a pending report and ends as failed, canceled or rejected, the owner gets the
+    report in the same transaction. `only_from` and `extra` as in `transition_values`.
     """
     message = status_message(task_id, text) if text else None
     values = transition_values(task_id, state, only_from=only_from, status_message=message, **extra)
@@ -119,8 +128,10 @@ _ENDED_FROM_OUTSIDE = (TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
 
 
 def _report_broken_off(task_id: uuid.UUID, row: Sequence[Any], state: TaskState, reason: str) -> None:
-    """Reports a run that was ended before it could report itself: what it was for, what it used, what it had
-    answered."""
+    """Reports a run that was ended from outside to the owner: the request, the tools and files used, the answer so far.
+
+    `row` is the row of `queries.TASK_TRANSITION_ONLY`.
+    """
     _, _, session_id, caller_id, pending_report, _, workspace_id = row
     payload = Artifact.objects.filter(task_id=task_id, artifact_id=RESPONSE).values_list("payload", flat=True).first()
     answered = message_text(payload) if payload else ""
@@ -136,7 +147,7 @@ def _report_broken_off(task_id: uuid.UUID, row: Sequence[Any], state: TaskState,
 
 
 def tell(task_id: uuid.UUID, state: str, configs: list[int], workspace_id: int) -> None:
-    """Tells everybody who waits for a task that it changed: its callers, its webhooks, the owner's pages."""
+    """Wakes the owner's pages and the requests and streams that wait for a task. Enqueues the webhooks `configs`."""
     wakeups.send(str(task_id), state)
     wakeups.send(wake_key(workspace_id))
     for config_id in configs:
@@ -144,5 +155,5 @@ def tell(task_id: uuid.UUID, state: str, configs: list[int], workspace_id: int) 
 
 
 def task_enqueue(task_id: uuid.UUID) -> None:
-    """Sends the Celery message that has a worker look at a submitted task."""
+    """Sends the Celery message on which a worker claims a submitted task."""
     publish("a2a_server.tasks.run_turn", str(task_id))

@@ -1,4 +1,4 @@
-"""“Not like this”: the owner takes back what let the assistant do a task without asking them."""
+"""“Not like this”: the owner marks a task that was done without asking them, and its grant is revoked."""
 
 from datetime import datetime
 
@@ -13,15 +13,18 @@ from volcanic.origins import task_origin
 
 
 def granted_skill(task: Task) -> str:
-    """Returns the id of the skill that a task ran on without the owner, if it has ended and they have not marked it
-    yet; "" else. The grant may be gone since: others of its tasks ran at the same time."""
-    # Rejected: nothing was done. Without a run: a built-in skill answered, or it was canceled before.
+    """Returns the id of the skill that an ended task ran on by a grant, "" where the owner can't mark the task.
+
+    The grant may have been revoked since, by marking another task of the same skill.
+    """
+    # A rejected task did nothing. A task without an attempt was canceled before its run, or a built-in skill answered.
     if task.state not in TERMINAL or task.state == TaskState.REJECTED or not task.attempt:
         return ""
-    # It was read for the owner, and ended before they had it before them.
+    # The assistant only read the request for the owner, and the task ended before its review was opened.
     if task.repeatable:
         return ""
-    # The owner had it before them. What ran before that was reported by itself, and its grant can be revoked.
+    # The task has a review, so the owner decided on it. A run from before the review has its own report, and the owner
+    # can revoke its grant.
     if Review.objects.filter(task=task.pk).exists() or _is_marked(task):
         return ""
     slug = task.skill or CHAT
@@ -29,8 +32,10 @@ def granted_skill(task: Task) -> str:
 
 
 def task_unlike(*, task: Task, text: str = "") -> str:
-    """Marks what a task did, with the owner's words on it, and takes the grant back that it ran on, if that is still
-    there. Returns the skill's id, "" if it ran on no grant or is marked already."""
+    """Marks a task with the owner's words `text`, and revokes the grant that the task ran on, if it still exists.
+
+    Returns the skill's id, or "" if the task ran on no grant or is marked already.
+    """
     slug = granted_skill(task)
     if slug:
         request = message_text(task.history[0]) if task.history else ""
@@ -39,9 +44,9 @@ def task_unlike(*, task: Task, text: str = "") -> str:
 
 
 def unlike_told(task: Task, slug: str) -> str:
-    """Returns a sentence about what came of marking a task."""
+    """Returns a sentence for the owner on the result of marking a task."""
     if Grant.objects.filter(caller_id=task.caller_id, skill__slug=slug).exists():
-        return f"Noted. {task.caller.name} keeps {slug}: you granted it anew since."
+        return f"Noted. {task.caller.name} keeps {slug}: you have granted it again since."
     return f"{slug} is no longer granted to {task.caller.name}."
 
 
@@ -51,7 +56,7 @@ def _is_marked(task: Task) -> bool:
 
 
 def _was_granted(task: Task, slug: str) -> bool:
-    """Tells whether the caller had a grant of the skill: it has it, or it was taken back after the task came."""
+    """Returns whether the caller had a grant of the skill: it has one now, or one was revoked after the task came."""
     had = Grant.objects.filter(caller_id=task.caller_id, skill__slug=slug, created_at__lte=task.status_at)
     if had.exists():
         return True
@@ -60,6 +65,6 @@ def _was_granted(task: Task, slug: str) -> bool:
 
 
 def _ran_at(task: Task) -> datetime:
-    """Returns when the task last ran; when it ended, where no transcript tells."""
+    """Returns the time at which the task's last run began; without a transcript, the time at which the task ended."""
     turns = Turn.objects.filter(session=task.session_id, origin=task_origin(task.pk))
     return turns.order_by("-id").values_list("started_at", flat=True).first() or task.status_at

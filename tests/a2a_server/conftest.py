@@ -1,4 +1,4 @@
-"""Who calls the product."""
+"""Fixtures of the A2A server's tests: API clients of callers on the running product."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.product import Api, Product
 
 @pytest.fixture
 def strange(api: Api, product: Product, stranger: Keyed) -> Iterator[Api]:
-    """The product's API, as the stranger calls it. The workspace has a folder for what is approved."""
+    """Gives the product's API for the caller `stranger`. The workspace has a folder, which approved runs need."""
     (product.folder / "workspaces" / "main").mkdir(parents=True, exist_ok=True)
     with product.api(stranger.key) as client:
         yield client

@@ -66,7 +66,7 @@ def test_an_approval_holds_for_what_was_shown_only(
     product.revive()
     product.sweep()
     review = waiting_review_of(task)
-    assert "no longer what you approved" in review.note
+    assert "has changed since you approved it" in review.note
     assert state_of(strange.wait(str(task["id"]), "AUTH_REQUIRED")) == "AUTH_REQUIRED"
     decide(task, Decision.APPROVE)
     assert text_of(strange.wait(str(task["id"]), "COMPLETED")) == "go"
@@ -80,7 +80,7 @@ def test_an_approval_does_not_outlive_its_skill(strange: Api, stranger: Keyed, t
     Skill.objects.filter(pk=tidy.pk).update(enabled=False)
     product.revive()
     product.sweep()
-    assert "There is no skill tidy now." in waiting_review_of(task).note
+    assert "The skill tidy is unavailable." in waiting_review_of(task).note
     assert state_of(strange.wait(str(task["id"]), "AUTH_REQUIRED")) == "AUTH_REQUIRED"
     with pytest.raises(ReviewChangedError, match="disabled"):
         decide(task, Decision.APPROVE)

@@ -256,7 +256,7 @@ def test_a_stale_summary_is_not_shown_for_new_words(strange: Api, stranger: Keye
     strange.send("fail: the model is away", taskId=task["id"])
     review = waiting_review_of(task)
     assert review.summary != "Harmless."
-    assert "could not sum it up" in review.note
+    assert "could not sum up the request" in review.note
 
 
 def test_a_decision_settles_what_was_to_be_told_of_it(strange: Api) -> None:

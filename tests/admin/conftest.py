@@ -1,4 +1,4 @@
-"""Two owners with one row of everything each, and clients logged in as the cast."""
+"""Fixtures of the admin's tests: two owners with one row of each table, and clients logged in as the cast."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from trust.services import Request, caller_create, grant_add, identity_add, revi
 from volcanic.models import Memory, Notification, NotificationDelivery, Session, Turn, Workspace
 from volcanic.services import memory_create, notification_create
 
-# Of each screen of owners: what they get for its add and delete pages.
+# For each admin screen of owners, the HTTP status of its add page and of its delete page.
 OWNED = {
     Workspace: (403, 403),
     Session: (403, 403),
@@ -50,13 +50,13 @@ OWNED = {
 
 
 def admin_url(model: type[Any], page: str, *args: Any) -> str:
-    """Returns the address of a page of a table's screen."""
+    """Returns the address of a page in a table's admin screen."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """One row of everything in one workspace. Whatever has a text has `mark` in it."""
+    """One row of each table in one workspace. Every text in the rows contains `mark`."""
 
     mark: str
     workspace: Workspace
@@ -78,7 +78,7 @@ class Rows:
     draft: SkillDraft
 
     def row_of(self, model: type[Any]) -> Any:
-        """Returns this workspace's row of a table."""
+        """Returns the row of a table in this workspace."""
         return {
             Workspace: self.workspace,
             Session: self.session,
@@ -99,12 +99,12 @@ class Rows:
 
 
 def wire_message(role: str, text: str) -> dict[str, Any]:
-    """Returns a message in the wire's form."""
+    """Returns a message in the 1.0 wire form."""
     return {"messageId": str(uuid.uuid4()), "role": role, "parts": [{"text": text}]}
 
 
 def make_task(rows: Rows | None = None, *, state: TaskState = TaskState.INPUT_REQUIRED, **values: Any) -> Task:
-    """Returns a task with an event and an artifact, in the rows' workspace if they are given."""
+    """Returns a task with an event and an artifact, in the workspace of `rows` if given."""
     if rows is not None:
         session = Session.objects.create(workspace=rows.workspace, kind="inbound", scope=str(uuid.uuid4()))
         values = {"caller": rows.caller, "session": session, "context_id": str(uuid.uuid4()), **values}
@@ -116,7 +116,7 @@ def make_task(rows: Rows | None = None, *, state: TaskState = TaskState.INPUT_RE
 
 
 def make_review(caller: Caller, task: Task, *, text: str = "a request", **values: Any) -> Review:
-    """Returns a review of a task that waits for the owner: of its messages, which say `text`."""
+    """Returns a review, waiting for the owner, of a task whose messages say `text`."""
     request: dict[str, Any] = {
         "caller_id": caller.pk,
         "task": task.pk,
@@ -157,7 +157,7 @@ def make_draft(
 
 
 def make_rows(workspace: Workspace, mark: str) -> Rows:
-    """Returns one row of everything, marked."""
+    """Returns one row of each table in a workspace, with `mark` in the texts."""
     Workspace.objects.filter(pk=workspace.pk).update(card_name=f"{mark} card")
     workspace.refresh_from_db()
     caller, api_key = caller_create(workspace=workspace, name=f"{mark}-bot", level=Level.ACT, note=f"{mark} note")
@@ -212,32 +212,32 @@ def make_rows(workspace: Workspace, mark: str) -> Rows:
 
 @pytest.fixture
 def rows(workspace: Workspace) -> Rows:
-    """The owner's rows."""
+    """Gives the owner's rows."""
     return make_rows(workspace, "olivias")
 
 
 @pytest.fixture
 def other_rows(other_workspace: Workspace) -> Rows:
-    """The other owner's rows."""
+    """Gives the other owner's rows."""
     return make_rows(other_workspace, "oscars")
 
 
 @pytest.fixture
 def task(rows: Rows) -> Task:
-    """A task of a caller at Observe that waits for the owner."""
+    """Gives a task that waits for the owner, of a caller at the level Observe."""
     caller, _ = caller_create(workspace=rows.workspace, name="travel-bot")
     return make_task(rows, state=TaskState.AUTH_REQUIRED, caller=caller)
 
 
 @pytest.fixture
 def review(task: Task) -> Review:
-    """The review of that task."""
+    """Gives the review of the fixture `task`."""
     return make_review(task.caller, task, text="book the train to Bern")
 
 
 @pytest.fixture
 def staff_without_workspace(db: None) -> User:
-    """May log in, and owns nothing."""
+    """Gives a user who may log in and owns no workspace."""
     return User.objects.create(username="sven", password=hashed("sven-password"), is_staff=True)
 
 
@@ -246,7 +246,7 @@ LoginAs = Callable[[User], Client]
 
 @pytest.fixture
 def login_as() -> LoginAs:
-    """Returns a function that gives a client logged in as a user."""
+    """Gives a function that returns a client logged in as a user."""
 
     def login(user: User) -> Client:
         client = Client()
@@ -258,17 +258,17 @@ def login_as() -> LoginAs:
 
 @pytest.fixture
 def as_owner(login_as: LoginAs, owner: User) -> Client:
-    """The owner's browser."""
+    """Gives a client logged in as the owner."""
     return login_as(owner)
 
 
 @pytest.fixture
 def as_other(login_as: LoginAs, other_owner: User) -> Client:
-    """The other owner's browser."""
+    """Gives a client logged in as the other owner."""
     return login_as(other_owner)
 
 
 @pytest.fixture
 def as_superuser(login_as: LoginAs, superuser: User) -> Client:
-    """The superuser's browser."""
+    """Gives a client logged in as the superuser."""
     return login_as(superuser)

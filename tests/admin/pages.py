@@ -1,4 +1,4 @@
-"""What a browser would send of a form in a page."""
+"""Forms of admin pages: reads the values that a browser would send."""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -16,7 +16,7 @@ class _Form(HTMLParser):
         self._select = self._textarea = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Takes the value of an input, or of an option that is chosen."""
+        """Takes the value of an input, or of a selected option."""
         given = dict(attrs)
         name, value = given.get("name") or "", given.get("value") or ""
         if tag == "form":
@@ -48,7 +48,7 @@ class _Form(HTMLParser):
 
 
 def form_of(client: Client, url: str, form_id: str) -> dict[str, Any]:
-    """Returns what the form of a page would send, line ends as browsers have them. Change it as the owner would."""
+    """Returns the values that a page's form would send, with a browser's line ends, for a test to change and post."""
     page = client.get(url)
     assert page.status_code == 200
     reader = _Form(form_id)

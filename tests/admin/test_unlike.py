@@ -49,7 +49,7 @@ def test_the_grant_is_taken_back_with_the_owners_words(as_owner: Client, rows: R
     assert AuditEntry.objects.get(action="review.unlike").actor == "owner olivia"
     page = as_owner.get(admin_url(Caller, "change", rows.caller.pk)).content.decode()
     assert "Grant taken back" in page
-    assert "It ran on no grant that could be taken back." in _post(as_owner, alone)
+    assert "This task ran on no grant that could be taken back." in _post(as_owner, alone)
 
 
 def test_plain_chat_is_a_grant_too(as_owner: Client, rows: Rows) -> None:
@@ -71,7 +71,7 @@ def test_what_the_owner_decided_or_did_not_run_has_no_such_button(as_owner: Clie
         make_task(rows, state=TaskState.COMPLETED, attempt=0),
     ):
         assert BUTTON not in _page(as_owner, task)
-        assert "It ran on no grant that could be taken back." in _post(as_owner, task)
+        assert "This task ran on no grant that could be taken back." in _post(as_owner, task)
     assert Grant.objects.filter(caller=rows.caller, skill__slug="chat").exists()
 
 

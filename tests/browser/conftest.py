@@ -1,4 +1,4 @@
-"""A real browser, at the width of a desk and of a phone, on the running product."""
+"""Fixtures of the browser tests: Chromium at the widths of a desktop and a phone, on the running product."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ WIDTHS = {"desk": 1280, "phone": 390}
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of the system's Chromium. Without one the tests are skipped, or fail where one is required."""
+    """Gives the path of the system's Chromium. Without Chromium the tests are skipped, or fail where it is required."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         if os.environ.get("REQUIRE_BROWSER") == "1":
@@ -30,13 +30,13 @@ def chromium() -> str:
 def page(
     request: pytest.FixtureRequest, transactional_db: None, product: Product, owner: User, chromium: str
 ) -> Iterator[Page]:
-    """A page on the product, for the owner to log in. The test fails if a page complains while it is open.
+    """Gives a page on the product, not logged in. The test fails if the page reports an error while it is open.
 
-    Playwright leaves its event loop running in this thread until it is closed, and Django's ORM refuses to work
-    beside one: make rows in a fixture that comes before this one, not in the test.
+    Playwright's event loop runs in this thread until Playwright is closed, and Django's ORM refuses to work beside a
+    running loop. So make rows in a fixture that comes before this one, not in the test.
     """
-    # The last test's database was emptied, and its content types are made anew: a web process that wrote the admin's
-    # log before still has the old ones in its cache.
+    # The database was emptied after the last test, and the content types have new ids. A web process that wrote the
+    # admin's log before has the old ids in its cache, so the process is restarted.
     product.signal("web", signal.SIGKILL)
     product.revive()
     complaints: list[str] = []
@@ -49,7 +49,7 @@ def page(
         complaints.append(str(error))
 
     with sync_playwright() as playwright:
-        # As root, as in CI, Chromium has no sandbox; it opens nothing but the product here.
+        # As root, for example in CI, Chromium can't use its sandbox. It opens pages of the product only.
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         size = {"width": WIDTHS[request.param], "height": 900}
         page = browser.new_page(base_url=product.url, viewport=size)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A workspace's folder with what callers must not reach, and tools called as a turn calls them."""
+"""Fixtures of the toolbox's tests: a workspace folder with files that callers must not reach, and tool contexts."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ OWNERS = ("AGENTS.md", "CLAUDE.md", "PERSONA.md", "MEMORY.md")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with the owner's files, two callers' inboxes and a secret beside it."""
+    """Gives a workspace folder with the owner's files and two callers' inboxes, and a secret beside the folder."""
     folder = tmp_path / "workspace"
     for name in ("inbox/travel-bot", "inbox/other-bot", "notes/deep", ".volcanic", ".git"):
         (folder / name).mkdir(parents=True)
@@ -41,7 +41,7 @@ def sink() -> RecordingSink:
 
 @pytest.fixture
 def caller_context(folder: Path, sink: RecordingSink) -> MakeContext:
-    """Makes the context of a tool in a turn for the caller travel-bot."""
+    """Gives a function that makes a tool's context in a turn of the caller travel-bot."""
 
     def make(**given: Any) -> ToolContext:
         values: dict[str, Any] = {
@@ -59,19 +59,19 @@ def caller_context(folder: Path, sink: RecordingSink) -> MakeContext:
 
 @pytest.fixture
 def inbound(caller_context: MakeContext) -> ToolContext:
-    """The context of a tool in a caller's turn."""
+    """Gives a tool's context in a caller's turn."""
     return caller_context()
 
 
 @pytest.fixture
 def own(caller_context: MakeContext) -> ToolContext:
-    """The context of a tool in the owner's own turn."""
+    """Gives a tool's context in the owner's own turn."""
     return caller_context(inbound=None, origin="owner")
 
 
 @pytest.fixture
 def needs_sandbox() -> None:
-    """Skips where bubblewrap does not work, unless it must."""
+    """Skips the test where bubblewrap does not work. Fails the test there with REQUIRE_SANDBOX=1."""
     if not sandbox().works:
         if os.environ.get("REQUIRE_SANDBOX") == "1":
             pytest.fail(f"REQUIRE_SANDBOX is set, and there is none: {sandbox().problem}")

@@ -1,4 +1,4 @@
-"""Decisions of the owner, and what is learned of them, made without a run."""
+"""Learning fixtures: the owner's decisions, and the drafts learned from them, made without a run."""
 
 import threading
 import uuid
@@ -24,7 +24,7 @@ Decision = Observation.Decision
 
 
 def decided(caller: Caller, text: str, decision: Decision = Decision.APPROVE, **given: Any) -> Observation:
-    """Returns a decision about a request, as a review leaves it."""
+    """Returns the observation that a review leaves of the owner's decision on a request."""
     values: dict[str, Any] = {"task": uuid.uuid4(), "skill": CHAT}
     return Observation.objects.create(caller=caller, request=text, decision=decision, **values | given)
 
@@ -32,19 +32,19 @@ def decided(caller: Caller, text: str, decision: Decision = Decision.APPROVE, **
 def thrice(
     caller: Caller, text: str = PARCEL, decision: Decision = Decision.APPROVE, **given: Any
 ) -> list[Observation]:
-    """Returns three decisions alike about requests that are alike."""
+    """Returns three equal decisions on similar requests."""
     return [decided(caller, text.format(day), decision, **given) for day in DAYS[:3]]
 
 
 def learner(caller: Caller, level: Level = Level.LEARN) -> Caller:
-    """Has a caller be at a level, without a word in the audit."""
+    """Sets a caller's level without an audit entry. Returns the caller."""
     Caller.objects.filter(pk=caller.pk).update(level=level)
     caller.level = level
     return caller
 
 
 def drafted(caller: Caller) -> SkillDraft:
-    """Returns the draft that comes of three approvals."""
+    """Returns the draft that is learned from three approvals."""
     learner(caller)
     thrice(caller)
     (draft,) = caller_learn(caller=caller)
@@ -52,7 +52,7 @@ def drafted(caller: Caller) -> SkillDraft:
 
 
 def used(one: Observation, *names: str, outcome: str = "success") -> None:
-    """Leaves the turn of a request, in which the assistant called tools; in the form of pydantic-ai."""
+    """Stores the turn of a request in which the assistant called tools, with messages in the form of pydantic-ai."""
     context = str(uuid.uuid4())
     session = Session.objects.create(
         workspace=one.caller.workspace, kind="inbound", scope=session_scope(one.caller_id, context)
@@ -90,7 +90,7 @@ def used(one: Observation, *names: str, outcome: str = "success") -> None:
 
 
 def waiting(caller: Caller, draft: SkillDraft | None = None, text: str = "Do it.") -> Review:
-    """Returns a review that shows a draft, with its task, as a worker leaves them."""
+    """Returns a waiting review that shows a draft, and makes its task, as a worker would."""
     session = Session.objects.create(workspace=caller.workspace, kind="inbound", scope=str(uuid.uuid4()))
     words = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
     task = Task.objects.create(
@@ -117,7 +117,7 @@ def waiting(caller: Caller, draft: SkillDraft | None = None, text: str = "Do it.
 
 
 def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Makes calls in threads that start together; returns what each returned, or how it was told no."""
+    """Makes calls in threads that start together. Returns for each call its value, or the error that refused it."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:

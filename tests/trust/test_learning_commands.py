@@ -239,14 +239,14 @@ def test_not_like_this(draft: SkillDraft) -> None:
     assert Observation.objects.get(decision="unlike").request == "Please note that the parcel of Sunday has come."
     assert AuditEntry.objects.get(action="grant.revoked").actor == _me()
     assert len(_json("learn")) == 1
-    with pytest.raises(CommandError, match="It ran on no grant"):
+    with pytest.raises(CommandError, match="The task ran on no grant"):
         _run("unlike", str(task.pk))
 
 
 def test_what_was_not_done_on_a_grant(friend: Keyed) -> None:
     task = _alone(friend.caller, "")
     make_review(friend.caller, task)
-    with pytest.raises(CommandError, match="It ran on no grant"):
+    with pytest.raises(CommandError, match="The task ran on no grant"):
         _run("unlike", str(task.pk))
     with pytest.raises(CommandError, match="There is no task"):
         _run("unlike", str(uuid.uuid4()))

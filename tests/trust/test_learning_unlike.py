@@ -77,7 +77,7 @@ def test_one_of_before_the_grant_was_given_anew(stranger: Keyed) -> None:
     draft_approve(draft=SkillDraft.objects.get(), version=2)
     for task in (old, late):
         assert task_unlike(task=task, text="Append.") == skill.slug
-        assert unlike_told(task, skill.slug) == f"Noted. stranger keeps {skill.slug}: you granted it anew since."
+        assert unlike_told(task, skill.slug) == f"Noted. stranger keeps {skill.slug}: you have granted it again since."
         assert Grant.objects.filter(caller=caller, skill=skill).exists()
     assert Observation.objects.filter(edits="Append.").count() == 2
     new = ran(caller, skill.slug)

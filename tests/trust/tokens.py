@@ -1,4 +1,4 @@
-"""An identity provider for tests: keys of every kind, tokens, and a JWKS address."""
+"""An identity provider for tests: keys of every kind, tokens, and a JWKS URL."""
 
 import base64
 import json
@@ -44,11 +44,11 @@ def _unsupported() -> str:
 
 
 UNSUPPORTED = _unsupported()
-"""The PEM of a public key of a kind that nobody knows: Ed25519's, by another number."""
+"""The PEM of a public key of an unknown kind: Ed25519's with another number in its object identifier."""
 
 
 def token(key: Any = RSA, algorithm: str = "RS256", *, kid: str | None = None, **claims: Any) -> str:
-    """Returns a token that is good for ISSUER and AUDIENCE; a claim given as None is left out."""
+    """Returns a valid token for ISSUER and AUDIENCE. A claim given as None is left out."""
     now = int(time.time())
     values = {"iss": ISSUER, "aud": AUDIENCE, "sub": "agent-1", "iat": now, "exp": now + 300} | claims
     values = {name: value for name, value in values.items() if value is not None}
@@ -56,7 +56,7 @@ def token(key: Any = RSA, algorithm: str = "RS256", *, kid: str | None = None, *
 
 
 def forged(header: dict[str, Any], signature: bytes = b"", **claims: Any) -> str:
-    """Returns a token with whatever header and signature."""
+    """Returns a token with the given header and signature, valid or not."""
     now = int(time.time())
     values = {"iss": ISSUER, "aud": AUDIENCE, "sub": "agent-1", "iat": now, "exp": now + 300} | claims
     parts = [json.dumps(header).encode(), json.dumps(values).encode(), signature]
@@ -69,6 +69,6 @@ def bearer(text: str) -> Envelope:
 
 
 def entry(**members: Any) -> dict[str, Any]:
-    """Returns an entry of JWT_ISSUERS with these members; one given as None is left out."""
+    """Returns an entry of JWT_ISSUERS with the given members. A member given as None is left out."""
     values = {"issuer": ISSUER, "audience": AUDIENCE, "keys": [jwk(RSA, "rsa"), jwk(EC, "ec"), jwk(ED, "ed")]} | members
     return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,6 @@
-"""Servers that notifications really go to, or try to. For HTTP that works there is tests.receiver."""
+"""Real servers for notification channels: a mail server, a closed port, and an HTTP server that never ends its answer.
+
+The HTTP server for deliveries that succeed is in tests.receiver."""
 
 import email
 import socket
@@ -16,16 +18,16 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A TCP port that nothing listens on. It is held, so that no other process of the suite gets it meanwhile."""
+    """Yields a TCP port that nothing listens on. The port stays bound, so that no other process gets it meanwhile."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
 class Dripper:
-    """An HTTP server that sends one byte of its answer now and then, for ever.
+    """An HTTP server that sends its answer one byte at a time and never ends it.
 
-    `connected` is set once somebody asked for something, and `left` once somebody who did is gone.
+    `connected` is set once a client sent a request, and `left` once a client disconnected.
     """
 
     def __init__(self) -> None:
@@ -62,7 +64,7 @@ class Dripper:
 
 
 class _BoundController(Controller):
-    """Serves on a port that it holds from the beginning on."""
+    """An SMTP controller on a port that is bound before the controller starts."""
 
     def __init__(self, handler: Any) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -73,7 +75,7 @@ class _BoundController(Controller):
 
 
 class MailServer:
-    """An SMTP server on this machine. `received` holds what came, `url` is its address for Apprise."""
+    """An SMTP server on this machine. `received` holds the mails, and `url` is the server's address for Apprise."""
 
     def __init__(self) -> None:
         self.received: list[EmailMessage] = []
@@ -84,7 +86,7 @@ class MailServer:
         return f"mailto://127.0.0.1:{self._controller.port}?from=bot@example.com&to=olivia@example.com"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        """Takes a mail."""
+        """Records a mail."""
         self.received.append(email.message_from_bytes(cast(bytes, envelope.content), policy=default))
         return "250 OK"
 

@@ -1,4 +1,4 @@
-"""Fixtures of this folder: no real model can be called, and turns to run without a database."""
+"""Fixtures of the tests of `volcanic`: no real model can be called, and turns need no database."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def no_model_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes pydantic-ai refuse every request to a provider; the scripted model is none."""
+    """Makes pydantic-ai refuse every request to a provider. The scripted model makes no such request."""
     import pydantic_ai.models
 
     monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", False)
@@ -30,7 +30,7 @@ def no_model_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    """A local server that plays OpenAI, which is where requests go now, and may."""
+    """Gives a local server in OpenAI's place, and allows the requests of pydantic-ai to it."""
     import pydantic_ai.models
 
     monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", True)
@@ -48,7 +48,7 @@ def sink() -> RecordingSink:
 
 @pytest.fixture
 def make_turn(tmp_path: Path) -> MakeTurn:
-    """Makes a turn from an external agent's text; anything else of it can be given by name."""
+    """Gives a function that makes a turn from a caller's text. Other members of the turn can be given by name."""
 
     def make(text: str, **given: Any) -> Turn:
         values: dict[str, Any] = {
@@ -67,7 +67,7 @@ def make_turn(tmp_path: Path) -> MakeTurn:
 
 @pytest.fixture
 def register() -> Iterator[RegisterTool]:
-    """Registers tools for the test's own time."""
+    """Gives a function that registers a tool until the end of the test."""
     names: list[str] = []
 
     def register(name: str, function: Callable[..., Awaitable[Any]]) -> tools.Tool:
@@ -83,7 +83,7 @@ def register() -> Iterator[RegisterTool]:
 async def runner(
     openai_server: OpenAIServer, settings: Settings, register: RegisterTool
 ) -> AsyncIterator["AssistantRunner"]:
-    """The default runner with the local server as its provider; the tool `add` is registered."""
+    """Gives the default runner with the local server as its provider, and registers the tool `add`."""
     from volcanic.runtime.assistant import AssistantRunner
 
     register("add", add)
@@ -94,7 +94,7 @@ async def runner(
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """A resolver in place of the system's; it knows `peer.test`, which is this machine."""
+    """Replaces the system's resolver by one that resolves `peer.test` to this machine."""
     names = Names()
     names.answers["peer.test"] = [["127.0.0.1"]]
     monkeypatch.setattr(backend, "resolve", names.resolve)
@@ -103,5 +103,5 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 
 @pytest.fixture
 def peer_opened(names: Names, settings: Settings) -> None:
-    """Requests to `peer.test` may be plain HTTP, and may reach this machine."""
+    """Allows requests to `peer.test` by plain HTTP and to this machine."""
     settings.ALLOWED_PRIVATE_HOSTS = ["peer.test"]

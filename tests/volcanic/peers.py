@@ -1,4 +1,4 @@
-"""Servers and a resolver for tests of what goes out over HTTP: some well-behaved, most not."""
+"""Peers for tests of outgoing HTTP requests: a resolver, and servers, most of them faulty."""
 
 import asyncio
 import pickle
@@ -18,14 +18,14 @@ Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Names:
-    """The resolver of these tests: each name has a list of answers, the last of which stays."""
+    """A resolver: each name has a list of answers, used in order. The last answer is used for all further requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[list[str]]] = {}
         self.asked: list[str] = []
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """Stands in for `volcanic.outbound.backend.resolve`."""
+        """Replaces `volcanic.outbound.backend.resolve`."""
         self.asked.append(host)
         if host not in self.answers:
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
@@ -34,7 +34,7 @@ class Names:
 
 
 class Server:
-    """A server that notes what it is sent, up to the end of headers and body."""
+    """A server that records each request, up to the end of headers and body."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -44,13 +44,13 @@ class Server:
         self.handlers: set[asyncio.Task[None]] = set()
 
     def note_server_name(self, _: ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> None:
-        """Is called in each TLS handshake."""
+        """Records the server name of a TLS handshake."""
         self.server_names.append(name)
 
 
 @asynccontextmanager
 async def serving(handler: Handler | bytes, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """Runs a server that answers each request with bytes, or by a function; a connection may carry several."""
+    """Runs a server that answers each request with bytes or by a function. A connection may carry several requests."""
     noted = Server()
     if context:
         context.sni_callback = noted.note_server_name
@@ -73,7 +73,7 @@ async def serving(handler: Handler | bytes, context: ssl.SSLContext | None = Non
                     await handler(request, writer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # the client is done, or the test
+            pass  # the client or the test has ended
         finally:
             writer.close()
 
@@ -90,18 +90,18 @@ async def serving(handler: Handler | bytes, context: ssl.SSLContext | None = Non
 
 
 async def get(url: str, limit: int = 1000, timeout: float = PATIENCE) -> outbound.Response:
-    """Requests `url`, with limits that suit most tests."""
+    """Makes a GET request, with limits that suit most tests."""
     return await outbound.request("GET", url, timeout=timeout, max_response_bytes=limit)
 
 
 def answer(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
-    """Writes down an HTTP answer."""
+    """Returns the bytes of an HTTP answer."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 async def refused(attempt: Awaitable[object], text: str, permanent: bool) -> None:
-    """Expects an OutboundError of this text and kind, which survives pickling."""
+    """Expects an OutboundError with this text and permanence. Checks that the error can be pickled."""
     with pytest.raises(OutboundError, match=text) as caught:
         await attempt
     assert caught.value.permanent is permanent
@@ -110,7 +110,7 @@ async def refused(attempt: Awaitable[object], text: str, permanent: bool) -> Non
 
 
 async def drip_headers(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Never stops sending a header, a byte at a time."""
+    """Sends one header without end, a byte at a time."""
     writer.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
     while not writer.is_closing():
         writer.write(b"a")
@@ -119,7 +119,7 @@ async def drip_headers(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def drip_body(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Sends the body it announced a byte at a time."""
+    """Sends the announced body a byte at a time."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
     while not writer.is_closing():
         writer.write(b"a")
@@ -128,13 +128,13 @@ async def drip_body(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def silence(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Takes the request and says nothing."""
+    """Reads the request and sends no answer."""
     while not writer.is_closing():
         await asyncio.sleep(0.01)
 
 
 async def endless_body(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Has an answer without end."""
+    """Sends an answer without end."""
     writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
     while not writer.is_closing():
         writer.write(b"a" * 1000)
@@ -142,7 +142,7 @@ async def endless_body(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def endless_chunks(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Has an answer without end, in small pieces."""
+    """Sends an answer without end, in small chunks."""
     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     while not writer.is_closing():
         writer.write(b"5\r\naaaaa\r\n" * 100)
@@ -150,7 +150,7 @@ async def endless_chunks(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def endless_headers(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Has headers without end."""
+    """Sends headers without end."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while not writer.is_closing():
         writer.write(b"X-Long: " + b"a" * 1000 + b"\r\n")
@@ -158,18 +158,18 @@ async def endless_headers(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def short_body(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Hangs up before the end of the body it announced."""
+    """Closes the connection before the end of the announced body."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this")
     writer.close()
 
 
 async def hang_up(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Hangs up without a word."""
+    """Closes the connection without an answer."""
     writer.close()
 
 
 async def reset(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Resets the connection in the midst of the body."""
+    """Resets the connection in the middle of the body."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\npart")
     await writer.drain()
     sock = writer.get_extra_info("socket")
@@ -178,5 +178,5 @@ async def reset(_: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def smtp(_: bytes, writer: asyncio.StreamWriter) -> None:
-    """Speaks another protocol."""
+    """Answers in another protocol: SMTP."""
     writer.write(b"220 mail.example ESMTP\r\n\r\n")

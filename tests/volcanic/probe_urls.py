@@ -1,4 +1,4 @@
-"""Views that tell who acts, for the tests of the middleware."""
+"""Probe views: return the acting user and the request id, for the tests of the middleware."""
 
 import structlog
 from django.http import HttpRequest, JsonResponse

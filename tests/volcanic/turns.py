@@ -1,4 +1,4 @@
-"""What the tests of runners share: a sink that keeps what it is given, and ways to look at a conversation."""
+"""Helpers for tests of runners: a recording sink, past turns, and the messages that a provider got."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ RegisterTool = Callable[..., Tool]
 
 
 class RecordingSink:
-    """A sink that keeps what it was given. `shown` is the text a reader would see now."""
+    """A sink that records its calls. `shown` is the text that a reader would see now."""
 
     def __init__(self) -> None:
         self.deltas: list[tuple[str, bool]] = []
@@ -44,18 +44,18 @@ async def add(context: ToolContext, a: int, b: int = 2) -> dict[str, Any]:
 
 
 def past_turn(outcome: Outcome) -> PastTurn:
-    """Returns a finished turn as the next one finds it in the database."""
+    """Returns a finished turn in the form in which the next turn reads it from the database."""
     stored = json.loads(json.dumps({"messages": outcome.messages, "pending": outcome.pending}))
     return PastTurn(origin="task-1", **stored)
 
 
 def question(identifier: str, text: str) -> Reply:
-    """Returns the reply of a model that asks something."""
+    """Returns a model's reply that asks the caller a question."""
     return Reply(calls=((identifier, REQUEST_INPUT, json.dumps({"question": text})),))
 
 
 def said(server: OpenAIServer) -> list[tuple[str, str]]:
-    """Returns who said what in the last request, without frames; for a question its text."""
+    """Returns the role and text of each message in the last request, without frames; for a question its text."""
     lines = []
     for message in server.requests[-1]["messages"]:
         content = message.get("content") or ""

@@ -1,4 +1,4 @@
-"""`manage.py prune`: deletes tasks that ended long ago, and what is left over without them."""
+"""`manage.py prune`: deletes tasks that ended more than RETENTION_DAYS ago, with their leftovers."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from a2a_server.pruning import tasks_prune
 
 
 class Command(BaseCommand):
-    """Deletes what is older than RETENTION_DAYS. Safe at any time, and to be broken off and repeated."""
+    """Deletes old tasks. Safe to run at any time, to interrupt and to repeat."""
 
-    help = "Deletes tasks that ended more than RETENTION_DAYS ago, with all that is theirs. Pinned ones stay."
+    help = "Deletes tasks that ended more than RETENTION_DAYS ago, with their files and transcripts. Pinned tasks stay."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Adds the options."""
-        parser.add_argument("--days", type=int, help="instead of RETENTION_DAYS; 0 keeps all tasks")
-        parser.add_argument("--dry-run", action="store_true", help="only count")
+        """Adds the options `--days` and `--dry-run`."""
+        parser.add_argument("--days", type=int, help="age in days, instead of RETENTION_DAYS; 0 keeps all tasks")
+        parser.add_argument("--dry-run", action="store_true", help="only count, delete nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prunes and says how much."""
+        """Prunes and prints the numbers deleted. Raises CommandError for negative days."""
         days, dry_run = options["days"], options["dry_run"]
         if days is not None and days < 0:
             raise CommandError("--days must be 0 or more.")
