@@ -1,4 +1,4 @@
-"""The SQL of the hot path: the statements that make, change and read tasks, and their safety under concurrency.
+"""The SQL of the hot path: the statements that make and change tasks, and their safety under concurrency.
 
 Each statement is one transaction by itself (autocommit), or part of a longer one that its service opens. Either way
 all of its changes happen, or no change happens.
@@ -313,8 +313,8 @@ _LAST_EVENTS = f"""written AS (
         UNION ALL
         SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
 
-# Ends a run with the last piece of its answer, if there is one, and the new state, and writes TASK_RECORD; for `services.run_finish`. Only the
-# run that holds the task can end it so: state and attempt are in the WHERE clause. `services.task_answer` uses the
+# Ends a run with the last piece of its answer, if there is one, the new state, and TASK_RECORD (transcript and report);
+# for `services.run_finish`. Only the run that holds the task can end it so: state and attempt are in the WHERE clause. `services.task_answer` uses the
 # statement without an attempt for the owner's reply to a task that waits; then the state alone protects the task.
 RUN_FINISH = f"""
     WITH changed AS (
@@ -402,35 +402,4 @@ UNCLAIMED_TAKE = """
 # TASK_TRANSITION, which checks the lease again.
 RUNS_EXPIRED = """
     SELECT id FROM a2a_server_task WHERE state = 'working' AND lease_expires_at < %(now)s LIMIT %(limit)s
-"""
-
-# The columns of a `selectors.TaskView`. JSON columns come as text, so that an answer is put together without parsing.
-TASK_COLUMNS = """
-    id, context_id, state, status_at, status_message::text, history::text, metadata::text, seq, lease_expires_at
-"""
-# An expression: a task's artifacts as a JSON array, in the order in which they were first written.
-_ARTIFACTS = """
-    (SELECT jsonb_agg(payload ORDER BY artifact.id)::text
-     FROM a2a_server_artifact AS artifact WHERE artifact.task_id = task.id)
-"""
-# Reads a caller's task with its artifacts, for `selectors.task_get`. Another caller's task gives no row. One statement,
-# so that state, history and artifacts are of the same moment.
-TASK_READ = f"""
-    SELECT {TASK_COLUMNS}, {_ARTIFACTS}
-    FROM a2a_server_task AS task WHERE id = %(task)s AND caller_id = %(caller)s
-"""
-
-# Count and read one page of a caller's tasks, for ListTasks (`selectors.tasks_list`). `conditions` are SQL of the
-# selector with named parameters, never text of the caller. The two statements may see different moments.
-TASKS_COUNT = "SELECT count(*) FROM a2a_server_task WHERE {conditions}"
-TASKS_PAGE = f"""
-    SELECT {TASK_COLUMNS}, CASE WHEN %(artifacts)s::bool THEN coalesce({_ARTIFACTS}, '[]') END
-    FROM a2a_server_task AS task WHERE {{conditions}}
-    ORDER BY status_at DESC, id DESC LIMIT %(limit)s
-"""
-
-# Reads the events of a task after number `seq`, for streams (`selectors.events_after`). Events are written under the
-# task's row lock, so that no event with a smaller number appears later.
-EVENTS_AFTER = """
-    SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
 """

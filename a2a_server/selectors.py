@@ -12,11 +12,41 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from a2a_server import queries
 from a2a_server.errors import InvalidParams, TaskNotFound
 from a2a_server.models import INTERRUPTED, TERMINAL, TaskState
 from volcanic.a2a_json import message_text
 from volcanic.text import one_line
+
+# The columns of a TaskView. JSON columns come as text, so that an answer is put together without parsing.
+_TASK_COLUMNS = """
+    id, context_id, state, status_at, status_message::text, history::text, metadata::text, seq, lease_expires_at
+"""
+# An expression: a task's artifacts as a JSON array, in the order in which they were first written.
+_ARTIFACTS = """
+    (SELECT jsonb_agg(payload ORDER BY artifact.id)::text
+     FROM a2a_server_artifact AS artifact WHERE artifact.task_id = task.id)
+"""
+# Reads a caller's task with its artifacts, for `task_get`. Another caller's task gives no row. One statement,
+# so that state, history and artifacts are of the same moment.
+_TASK_READ = f"""
+    SELECT {_TASK_COLUMNS}, {_ARTIFACTS}
+    FROM a2a_server_task AS task WHERE id = %(task)s AND caller_id = %(caller)s
+"""
+
+# Count and read one page of a caller's tasks, for ListTasks (`tasks_list`). `conditions` are SQL of the
+# selector with named parameters, never text of the caller. The two statements may see different moments.
+_TASKS_COUNT = "SELECT count(*) FROM a2a_server_task WHERE {conditions}"
+_TASKS_PAGE = f"""
+    SELECT {_TASK_COLUMNS}, CASE WHEN %(artifacts)s::bool THEN coalesce({_ARTIFACTS}, '[]') END
+    FROM a2a_server_task AS task WHERE {{conditions}}
+    ORDER BY status_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# Reads the events of a task after number `seq`, for streams (`events_after`). Events are written under the
+# task's row lock, so that no event with a smaller number appears later.
+_EVENTS_AFTER = """
+    SELECT seq, payload::text FROM a2a_server_taskevent WHERE task_id = %(task)s AND seq > %(seq)s ORDER BY seq
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +115,7 @@ def _view(row: Sequence[Any]) -> TaskView:
 def task_get(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
     """Returns a caller's task, in one statement. Raises TaskNotFound for an unknown task and for another caller's."""
     with connection.cursor() as cursor:
-        cursor.execute(queries.TASK_READ, {"task": task_id, "caller": caller_id})
+        cursor.execute(_TASK_READ, {"task": task_id, "caller": caller_id})
         row = cursor.fetchone()
     if row is None:
         raise TaskNotFound(str(task_id))
@@ -95,7 +125,7 @@ def task_get(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
 def events_after(*, task_id: uuid.UUID, seq: int) -> list[tuple[int, str]]:
     """Returns the events of a task after number `seq`, in order: pairs of number and payload (JSON text)."""
     with connection.cursor() as cursor:
-        cursor.execute(queries.EVENTS_AFTER, {"task": task_id, "seq": seq})
+        cursor.execute(_EVENTS_AFTER, {"task": task_id, "seq": seq})
         rows: list[tuple[int, str]] = cursor.fetchall()
         return rows
 
@@ -139,12 +169,12 @@ def tasks_list(*, caller_id: int, wanted: TaskFilter) -> TaskPage:
         conditions.append("status_at >= %(since)s")
         values["since"] = wanted.changed_since
     with connection.cursor() as cursor:
-        cursor.execute(queries.TASKS_COUNT.format(conditions=" AND ".join(conditions)), values)
+        cursor.execute(_TASKS_COUNT.format(conditions=" AND ".join(conditions)), values)
         total = cursor.fetchone()[0]
         if wanted.page_token:
             conditions.append("(status_at, id) < (%(at)s, %(id)s)")
             values["at"], values["id"] = _cursor_parse(wanted.page_token)
-        cursor.execute(queries.TASKS_PAGE.format(conditions=" AND ".join(conditions)), values)
+        cursor.execute(_TASKS_PAGE.format(conditions=" AND ".join(conditions)), values)
         tasks = [_view(row) for row in cursor.fetchall()]
     more = len(tasks) > wanted.page_size
     del tasks[wanted.page_size :]
