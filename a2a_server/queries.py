@@ -314,8 +314,9 @@ _LAST_EVENTS = f"""written AS (
         SELECT id, seq, {_STATUS_UPDATE}, %(now)s FROM changed)"""
 
 # Ends a run with the last piece of its answer, if there is one, the new state, and TASK_RECORD (transcript and report);
-# for `services.run_finish`. Only the run that holds the task can end it so: state and attempt are in the WHERE clause. `services.task_answer` uses the
-# statement without an attempt for the owner's reply to a task that waits; then the state alone protects the task.
+# for `services.run_finish`. Only the run that holds the task can end it so: state and attempt are in the WHERE clause.
+# `services.task_answer` uses the statement without an attempt for the owner's reply to a task that waits; then the
+# state alone protects the task.
 RUN_FINISH = f"""
     WITH changed AS (
         UPDATE a2a_server_task
@@ -384,22 +385,4 @@ RUNS_LOST = """
     LEFT JOIN a2a_server_task AS task
         ON task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
     WHERE task.id IS NULL
-"""
-
-# Takes submitted tasks whose Celery message seems lost, for `services.tasks_sweep`. Taking a task sets its enqueued_at,
-# and SKIP LOCKED passes over rows that another sweep holds, so that two sweeps don't take the same task.
-UNCLAIMED_TAKE = """
-    UPDATE a2a_server_task SET enqueued_at = %(now)s
-    WHERE id IN (
-        SELECT id FROM a2a_server_task
-        WHERE state = 'submitted' AND enqueued_at < %(before)s
-        ORDER BY enqueued_at LIMIT %(limit)s
-        FOR UPDATE SKIP LOCKED)
-    RETURNING id
-"""
-
-# Finds working tasks whose lease has passed, for `services.tasks_sweep`. A plain read: the sweep expires each task by
-# TASK_TRANSITION, which checks the lease again.
-RUNS_EXPIRED = """
-    SELECT id FROM a2a_server_task WHERE state = 'working' AND lease_expires_at < %(now)s LIMIT %(limit)s
 """

@@ -48,7 +48,7 @@ class JSONRPCAdapter(JSONRPC03Adapter):
     """
 
     def _generate_error_response(self, request_id: Any, error: Any) -> JSONResponse:
-        # `parsing` has checked the request object already. So what the adapter calls an invalid request is invalid params.
+        # `parsing` has checked the request object. So what the adapter calls an invalid request is invalid params.
         if isinstance(error, InvalidRequestError):
             error = InvalidParamsError(message="Invalid parameters", data=error.data)
         elif isinstance(error, QuotaExceededError):  # 0.3 has no such error; the adapter would send an internal error

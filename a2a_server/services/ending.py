@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
-from a2a_server import queries, selectors
+from a2a_server import selectors
 from a2a_server.errors import NotCancelable
 from a2a_server.models import TaskState
 from a2a_server.selectors import TaskView
@@ -18,6 +18,24 @@ from trust.services import reviews_void
 from volcanic.turns.leases import SERVER_RESTARTED
 
 MAX_RETRIES = 3
+
+# Takes submitted tasks whose Celery message seems lost. Taking a task sets its enqueued_at,
+# and SKIP LOCKED passes over rows that another sweep holds, so that two sweeps don't take the same task.
+_UNCLAIMED_TAKE = """
+    UPDATE a2a_server_task SET enqueued_at = %(now)s
+    WHERE id IN (
+        SELECT id FROM a2a_server_task
+        WHERE state = 'submitted' AND enqueued_at < %(before)s
+        ORDER BY enqueued_at LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED)
+    RETURNING id
+"""
+
+# Finds working tasks whose lease has passed. A plain read: the sweep expires each task by
+# TASK_TRANSITION, which checks the lease again.
+_RUNS_EXPIRED = """
+    SELECT id FROM a2a_server_task WHERE state = 'working' AND lease_expires_at < %(now)s LIMIT %(limit)s
+"""
 
 
 def task_read(*, task_id: uuid.UUID, caller_id: int) -> TaskView:
@@ -74,9 +92,9 @@ def tasks_sweep(*, unclaimed_after: timedelta = timedelta(seconds=5), limit: int
     """
     now = timezone.now()
     with connection.cursor() as cursor:
-        cursor.execute(queries.RUNS_EXPIRED, {"now": now, "limit": limit})
+        cursor.execute(_RUNS_EXPIRED, {"now": now, "limit": limit})
         expired = [row[0] for row in cursor.fetchall()]
-        cursor.execute(queries.UNCLAIMED_TAKE, {"now": now, "before": now - unclaimed_after, "limit": limit})
+        cursor.execute(_UNCLAIMED_TAKE, {"now": now, "before": now - unclaimed_after, "limit": limit})
         unclaimed = [row[0] for row in cursor.fetchall()]
     failed = sum(task_expire(task_id=task_id) for task_id in expired)
     for task_id in unclaimed:
