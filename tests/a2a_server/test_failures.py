@@ -17,8 +17,8 @@ from tests.waiting import PATIENCE, wait_for
 
 
 def test_kill_9_of_the_worker(api: Api, product: Product) -> None:
-    """The task fails when its lease has passed, on the next read, with "server restarted". It is not run again: what killed
-    one worker would kill the next."""
+    """The task fails when its lease has passed, on the next read, with "server restarted". It is not run again: what
+    killed one worker would kill the next."""
     task = api.send("sleep: 600", at_once=True)
     api.wait(task["id"], "WORKING")
     waiting = api.send("ask: still there?")
