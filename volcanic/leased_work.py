@@ -1,10 +1,11 @@
-"""Leased work: jobs in database rows that worker processes take in turn, retry, and give up at last.
+"""Leased work: jobs in database rows that worker processes take, retry, and give up at last.
 
-One design for everything that is sent until it arrives: webhooks, notifications, and later watches. The jobs of one
-queue (a webhook, a channel) are done one at a time and in their order; queues don't wait for each other. A Celery
-message says no more than "look at this queue". A job is a coroutine on the process's loop, so that a receiver that
-hangs holds no thread. A process that dies leaves a lease that passes; a sweep finds the job, and it is done again: at
-least once.
+One design serves everything that is sent until it arrives: webhooks, notifications, and later watches.
+
+- The jobs of one queue (a webhook, a channel) are done one at a time. Queues don't wait for each other.
+- A Celery message only says "look at this queue".
+- A job is a coroutine on the process's loop, so a receiver that hangs holds no thread.
+- A job is done at least once. A process that dies leaves a lease that passes; the sweep finds the job then.
 """
 
 import asyncio
@@ -132,7 +133,7 @@ class LeasedWork(ABC, Generic[K]):
         return len(queues)
 
     async def serve(self, queue: K) -> None:
-        """Does the jobs of a queue, one after the other, until none is due or one fails."""
+        """Does the jobs of a queue, one after the other, until no job is due or a job fails."""
         if queue in self._busy:
             self._again.add(queue)
             return

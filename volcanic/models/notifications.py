@@ -35,7 +35,7 @@ class Notification(models.Model):
     # Is told at once, and not when the owner is idle.
     urgent = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # When it went out to the owner's channels: once, whatever becomes of each channel.
+    # When the deliveries to the owner's channels were made. A delivery that fails changes nothing here.
     delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
 

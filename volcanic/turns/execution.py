@@ -1,4 +1,4 @@
-"""Executing one turn: on the process's loop, within its time, whatever the runner does."""
+"""Execution of one turn, on the process's loop and within its time limit."""
 
 import asyncio
 import logging

@@ -28,7 +28,7 @@ from volcanic.turns.leases import SERVER_RESTARTED, RunKey, lease_duration
 
 State = Prompt.State
 
-# Whose question an owner's turn asks, whatever led to the turn: the owner's next message answers it.
+# The asker of every question in an owner's session. The owner's next message answers it.
 OWNER_ASKER = "owner"
 MAIN = "main"
 MAX_TEXT = 200_000
