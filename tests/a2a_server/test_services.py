@@ -318,8 +318,8 @@ def test_a_runner_that_takes_long_to_load_costs_no_lease(
         wait_for(lambda: Task.objects.filter(pk=task_id, lease_expires_at__gt=claimed).exists())
         return EchoRunner()
 
-    for module in ("running", "triage"):
-        monkeypatch.setattr(f"a2a_server.{module}.runner", load)
+    for module in ("dispatch", "triage"):
+        monkeypatch.setattr(f"a2a_server.runs.{module}.runner", load)
     task_run(task_id=task_id)
     assert Task.objects.get(pk=task_id).state == (TaskState.COMPLETED if granted else TaskState.AUTH_REQUIRED)
 
