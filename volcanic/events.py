@@ -63,8 +63,8 @@ def wake_key(workspace_id: int) -> str:
 
 
 def wake(workspace_id: int) -> None:
-    """Wakes the pages of a workspace, after commit."""
-    transaction.on_commit(lambda: wakeups.send(wake_key(workspace_id)))
+    """Wakes the pages of a workspace, within a moment after commit."""
+    transaction.on_commit(lambda: wakeups.send_soon(wake_key(workspace_id)))
 
 
 def event_append(*, workspace_id: int, kind: str, subject: object, payload: Mapping[str, Any]) -> None:

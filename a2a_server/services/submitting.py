@@ -28,6 +28,7 @@ from a2a_server.submission import Submission, Submitted
 from trust.policy import too_many_hops
 from trust.services import review_add
 from volcanic.a2a_json import message_text
+from volcanic.events import wake
 from volcanic.origins import session_scope
 from volcanic.services import task_record_values
 
@@ -68,7 +69,11 @@ def task_submit(*, submission: Submission) -> Submitted:
     runs = not over and answer is None
     if runs:
         transaction.on_commit(lambda: task_enqueue(submission.task_id))
-    transaction.on_commit(lambda: tell(submission.task_id, values["state"], row[-2], row[-1]))
+    if submission.continues:
+        transaction.on_commit(lambda: tell(submission.task_id, values["state"], row[-2], row[-1]))
+    elif not runs:
+        wake(submission.workspace_id)
+    # Nobody waits for a new task yet, and the owner's pages hear of it when a worker takes it, a moment later.
     return Submitted(submission.task_id, fresh=runs, view=None if answer is None else _answered(values))
 
 

@@ -149,7 +149,7 @@ def _report_broken_off(task_id: uuid.UUID, row: Sequence[Any], state: TaskState,
 def tell(task_id: uuid.UUID, state: str, configs: list[int], workspace_id: int) -> None:
     """Wakes the owner's pages and the requests and streams that wait for a task. Enqueues the webhooks `configs`."""
     wakeups.send(str(task_id), state)
-    wakeups.send(wake_key(workspace_id))
+    wakeups.send_soon(wake_key(workspace_id))
     for config_id in configs:
         push_deliveries.enqueue(config_id)
 

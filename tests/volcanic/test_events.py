@@ -1,5 +1,6 @@
 """The owner's log of events: numbers without gaps, whatever commits when, and what a page that was away is told."""
 
+import asyncio
 import threading
 from datetime import timedelta
 from typing import Any
@@ -123,11 +124,23 @@ def test_what_was_pruned_is_told(workspace: Workspace) -> None:
 
 def test_a_page_that_waits_is_woken_after_commit(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(wakeups, "send", lambda key, _hint="": woken.append(key))
+    monkeypatch.setattr(wakeups, "send_soon", woken.append)
     with transaction.atomic():
         notification_create(workspace_id=workspace.pk, session_id=None, text="Hello.")
         assert woken == []
     assert woken == [events.wake_key(workspace.pk)]
+
+
+async def test_a_burst_of_changes_is_one_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(wakeups, "send", lambda key, _hint="": sent.append(key))
+    for _ in range(100):
+        wakeups.send_soon("owner:1")
+        wakeups.send_soon("owner:2")
+    await asyncio.to_thread(wait_for, lambda: len(sent) >= 2)
+    assert sorted(sent) == ["owner:1", "owner:2"]
+    wakeups.send_soon("owner:1")
+    await asyncio.to_thread(wait_for, lambda: len(sent) == 3)
 
 
 def test_reading_what_is_known_writes_nothing(workspace: Workspace, django_assert_max_num_queries: Any) -> None:

@@ -23,11 +23,14 @@ from volcanic.aio.loop import get_loop
 logger = logging.getLogger(__name__)
 
 GROUP = "wakeups"
+SOON_SECONDS = 0.05
 
 _waiters: defaultdict[str, set["Waiter"]] = defaultdict(set)
 # Wake-ups to be sent: the newest hint for each key. One coroutine sends until the outbox is empty.
 _outbox: dict[str, str] = {}
 _outbox_lock = threading.Lock()
+# Keys whose wake-up is to be sent within SOON_SECONDS.
+_soon: set[str] = set()
 _sender: "Future[None] | None" = None
 _listeners: dict[asyncio.AbstractEventLoop, "asyncio.Task[None]"] = {}
 
@@ -82,6 +85,25 @@ def send(key: str, hint: str = "") -> None:
         _outbox[key] = hint
         if _sender is None or _sender.done():
             _sender = asyncio.run_coroutine_threadsafe(_send_outbox(), get_loop())
+
+
+def send_soon(key: str) -> None:
+    """Wakes all waiters for `key` within SOON_SECONDS, once for all calls until then.
+
+    For pages that show many changes: a person sees no difference, and a burst of changes costs one message.
+    """
+    with _outbox_lock:
+        if key in _soon:
+            return
+        _soon.add(key)
+    loop = get_loop()
+    loop.call_soon_threadsafe(loop.call_later, SOON_SECONDS, _send_now, key)
+
+
+def _send_now(key: str) -> None:
+    with _outbox_lock:
+        _soon.discard(key)
+    send(key)
 
 
 async def _send_outbox() -> None:
