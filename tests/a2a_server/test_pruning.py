@@ -149,7 +149,7 @@ def test_marks_of_messages_beyond_the_window(make_task: MakeTask, settings: Sett
 
 @pytest.mark.django_db
 def test_batches(make_task: MakeTask) -> None:
-    """Each batch asks for so many and deletes them, in a transaction of its own; the oldest first."""
+    """Each batch deletes at most the given number in a transaction of its own, the oldest first."""
     for days in range(100, 107):
         make_task(days=days)
     with CaptureQueriesContext(connection) as queries:

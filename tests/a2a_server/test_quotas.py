@@ -158,7 +158,7 @@ def test_what_could_not_be_fetched_does_not_count(submit: Submit, settings: Sett
 
 
 def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[Any]:
-    """Submits from so many threads at a time, so often each; returns what came of it."""
+    """Submits in `count` threads at a time, `each` times in each; returns the results and the refusals."""
     barrier = threading.Barrier(count)
     results: list[Any] = []
 

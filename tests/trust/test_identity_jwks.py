@@ -113,7 +113,7 @@ async def test_a_caller_that_goes_away_leaves_the_others_their_keys(provider: Pr
 
 
 async def test_who_is_vouched_for_by_the_keys_at_hand(provider: Provider, clock: list[float]) -> None:
-    """Nothing is fetched for it, whatever key a token names."""
+    """Nothing is fetched for it, with any key id in the token."""
     verifier = provider.verifier()
     assert verifier.vouched(bearer(token(kid="one"))) is None
     assert provider.fetched == 0

@@ -108,7 +108,7 @@ async def test_clocks_may_differ_by_the_leeway() -> None:
 
 
 async def test_what_is_not_ours() -> None:
-    """Another issuer's tokens, and whatever is no JWT, are left to the next verifier."""
+    """Another issuer's tokens, and texts that are no JWT, are left to the next verifier."""
     assert await verify(token(kid="rsa", iss="https://other.example")) is None
     assert await verify(token(kid="rsa", iss=None)) is None
     for text in ("vk_abc", "", "a.b.c", "eyJa.b"):
@@ -118,7 +118,7 @@ async def test_what_is_not_ours() -> None:
 
 
 async def test_two_issuers_keep_their_keys_apart() -> None:
-    """One issuer's key, under whatever kid, signs nothing in another's name."""
+    """One issuer's key signs nothing in another's name, under any kid."""
     other = entry(issuer="https://other.example", keys=[jwk(OTHER_RSA, "rsa")])
     assert await verify(token(OTHER_RSA, kid="rsa", iss="https://other.example"), entry(), other)
     assert await reason(token(OTHER_RSA, kid="rsa"), entry(), other) == "bad-signature"

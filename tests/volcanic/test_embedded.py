@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("embedded")
 PROJECT = Path(__file__).resolve().parents[2]
 ROOT = os.geteuid() == 0
 GONE = (FileNotFoundError, ProcessLookupError)
-"""What /proc says of a process that ended while we looked: a server's own helpers come and go."""
+"""The errors of /proc for a process that has ended meanwhile, as a server's own helpers do."""
 HOLDER = """
 import sys
 from pathlib import Path
