@@ -56,7 +56,7 @@ def _workspaces_in_tmp(tmp_path: Path, settings: Settings) -> None:
 @pytest.fixture(autouse=True)
 def blocked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Where the product's code blocks an event loop, the test's own or the one that this process has in a thread, it
-    gets a BlockingError. The test fails, whatever becomes of that: this holds the places."""
+    gets a BlockingError. The test fails even if that error is caught: this holds the places."""
     noted: list[str] = []
     if "page" in request.fixturenames:  # Playwright has a loop running in this thread, under all that the test does
         yield noted

@@ -1,4 +1,4 @@
-"""What is compared of the wire does not depend on the clock or on ids."""
+"""Recordings of the wire: the clock and generated ids do not show in them."""
 
 import uuid
 from typing import Any

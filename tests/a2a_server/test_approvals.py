@@ -1,4 +1,4 @@
-"""What an approval is bound to: the skill and the words that were shown, the level, the grant."""
+"""Approvals: bound to the skill and the words that were shown, the level and the grant."""
 
 import signal
 

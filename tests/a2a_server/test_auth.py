@@ -1,4 +1,4 @@
-"""Who gets in, and what one caller sees of another."""
+"""Access: authentication by API keys, and the isolation of callers from each other."""
 
 import socket
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The authenticator: what it notes of whom, and what it answers, with verifiers that say whatever a test needs."""
+"""The authenticator: its answers and its notes of callers, with verifiers made for each test."""
 
 from typing import Any
 

@@ -190,7 +190,7 @@ def test_the_extended_card_changes_with_the_next_request(
 
 
 def test_each_scheme_lets_in(api: Api, product: Product, card: httpx.Response, friend: Keyed) -> None:
-    """Our own card, walked: whoever does as a scheme says is let in."""
+    """Our own card: credentials sent as each scheme declares are accepted."""
     schemes = card.json()["securitySchemes"]
     assert [set(required["schemes"]) for required in card.json()["securityRequirements"]] == [{"apiKey"}, {"bearer"}]
     assert api.result("GetExtendedAgentCard")["securitySchemes"].keys() == schemes.keys()

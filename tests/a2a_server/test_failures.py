@@ -1,4 +1,4 @@
-"""What a caller sees when processes die. These tests kill parts of the product, each its own."""
+"""Failures: killed and paused processes, as a caller sees them. Each test kills parts of its own product."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""What the owner decides on is all that would run, and nothing of it goes round them."""
+"""Held requests: the owner's decision covers everything that would run, and no part runs without it."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is wrong with a message, and what is not."""
+"""Messages: valid and invalid parts and parameters, duplicates, hops, metadata."""
 
 from typing import Any
 

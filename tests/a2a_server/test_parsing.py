@@ -1,4 +1,4 @@
-"""What is wrong with a request before anybody looks at its meaning: the right error, in the binding's own shape."""
+"""Malformed requests: the right error for each, in the shape of its binding."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Quotas: what is refused and how, what is not, how far many at a time get past one, and what is counted anew."""
+"""Quotas: refused and taken messages, races, the counts of stored tasks and bytes."""
 
 import threading
 import uuid
@@ -6,38 +6,26 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import pytest
-from a2a.client import ClientConfig, create_client
-from a2a.types import a2a_pb2
-from a2a.utils.errors import A2AError
 from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 
 from a2a_server.errors import NotSupported, QuotaExceeded, TaskNotFound
 from a2a_server.files import incoming_file, incoming_url
-from a2a_server.models import InboundFile, ReceivedMessage, Task, TaskEvent, TaskState
+from a2a_server.models import InboundFile, Task, TaskState
 from a2a_server.quotas import usage_count
 from a2a_server.services import task_cancel, task_claim, task_settle, task_submit
 from a2a_server.submission import Submission
 from a2a_server.tasks import count_usage, prune
+from tests.a2a_server.stored import stored_rows
 from tests.conftest import Keyed
-from tests.product import Api, Product, message, state_of
 from tests.waiting import PATIENCE, wait_for
 from trust.limits import COLUMNS, Limits
 from trust.models import Caller
-from trust.services import caller_set_limits
 from volcanic.celery import app
-from volcanic.models import Session
 
 Submit = Callable[..., uuid.UUID]
-# For each quota the column that makes it bite at the second message, and what the first message does.
-QUOTAS = {
-    "maxRunningTasks": ("max_running_tasks", "sleep: 600", "WORKING"),
-    "maxOpenContexts": ("max_open_contexts", "ask: well?", "INPUT_REQUIRED"),
-    "maxStoredTasks": ("max_stored_tasks", "hello", "COMPLETED"),
-}
 
 
 @pytest.fixture
@@ -64,98 +52,6 @@ def submit(friend: Keyed, monkeypatch: pytest.MonkeyPatch) -> Submit:
         return task_submit(submission=Submission(**given | members)).task_id
 
     return make
-
-
-def _rows() -> tuple[int, ...]:
-    return tuple(model.objects.count() for model in (Task, TaskEvent, ReceivedMessage, Session, InboundFile))
-
-
-def _refused(answer: dict[str, Any], quota: str) -> None:
-    assert answer["error"]["code"] == -32000, answer
-    assert f"Quota {quota} exceeded" in answer["error"]["message"]
-    (info,) = answer["error"]["data"]
-    assert (info["reason"], info["metadata"]["quota"]) == ("QUOTA_EXCEEDED", quota)
-    assert (info["metadata"]["limit"], info["metadata"]["used"]) == ("1", "1")
-
-
-@pytest.fixture
-def full(api: Api, friend: Keyed, request: pytest.FixtureRequest) -> str:
-    """A quota that the friend has used up, by name."""
-    column, text, state = QUOTAS[request.param]
-    caller_set_limits(caller=friend.caller, **{column: 1})
-    api.wait(api.send(text, at_once=True)["id"], state)
-    usage_count()
-    return str(request.param)
-
-
-@pytest.mark.parametrize("full", QUOTAS, indirect=True)
-def test_over_a_quota_on_every_interface(api: Api, full: str) -> None:
-    """A clear refusal in the binding's own shape, that names the quota and its value; no task and no other row."""
-    before = _rows()
-    params = {"message": message()}
-    _refused(api.rpc("SendMessage", params), full)
-    _refused(api.rpc("SendStreamingMessage", params), full)
-    for path in ("/a2a/v1/message:send", "/a2a/v1/message:stream"):
-        answer = api.http.post(path, json=params)
-        assert answer.status_code == 429
-        error = answer.json()["error"]
-        assert (error["code"], error["status"]) == (429, "RESOURCE_EXHAUSTED")
-        assert error["details"][0]["reason"] == "QUOTA_EXCEEDED"
-        assert error["details"][0]["metadata"] == {"quota": full, "limit": "1", "used": "1"}
-        assert full in error["message"]
-    assert _rows() == before
-
-
-@pytest.mark.parametrize("full", QUOTAS, indirect=True)
-def test_over_a_quota_in_03(api: Api, full: str) -> None:
-    before = _rows()
-    old = {"kind": "message", "role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hi"}]}
-    for method in ("message/send", "message/stream"):
-        answer = api.rpc(method, {"message": old})
-        assert answer["error"]["code"] == -32000
-        assert full in answer["error"]["message"]
-    body = {"request": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}}
-    for path in ("message:send", "message:stream"):
-        refused = api.http.post(f"/a2a/v0.3/v1/{path}", json=body)
-        assert refused.status_code == 429, refused.text
-        assert refused.json()["type"] == "QuotaExceededError"
-        assert full in refused.json()["message"]
-    assert _rows() == before
-
-
-@pytest.fixture
-def spent(transactional_db: None, product: Product, friend: Keyed) -> str:
-    """The friend's key; it may store one task and has."""
-    product.revive()
-    caller_set_limits(caller=friend.caller, max_stored_tasks=1)
-    with product.api(friend.key) as api:
-        api.send("hello")
-    usage_count()
-    return friend.key
-
-
-@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
-@pytest.mark.parametrize("streaming", [True, False])
-async def test_the_sdk_client_sees_an_a2a_error(product: Product, spent: str, binding: str, streaming: bool) -> None:
-    """Over REST the client knows only the specification's own errors, and tells the status of any other."""
-    async with httpx.AsyncClient(headers={"X-API-Key": spent}, timeout=PATIENCE) as http:
-        config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
-        client = await create_client(product.url, config)
-        request = a2a_pb2.SendMessageRequest(
-            message=a2a_pb2.Message(role=a2a_pb2.ROLE_USER, message_id="m", parts=[a2a_pb2.Part(text="hi")])
-        )
-        with pytest.raises(A2AError, match=r"Quota maxStoredTasks exceeded|HTTP Error 429"):
-            _ = [event async for event in client.send_message(request)]
-
-
-def test_room_again_when_a_task_ends(api: Api, friend: Keyed) -> None:
-    """And the same message that was refused is then taken."""
-    caller_set_limits(caller=friend.caller, max_running_tasks=1)
-    task = api.send("sleep: 600", at_once=True)
-    params = {"message": message("hello")}
-    _refused(api.rpc("SendMessage", params), "maxRunningTasks")
-    api.result("CancelTask", {"id": task["id"]})
-    assert state_of(api.result("SendMessage", params)["task"]) == "COMPLETED"
 
 
 def test_the_settings_count_where_the_caller_has_no_number(settings: Settings) -> None:
@@ -234,12 +130,12 @@ def test_inbox_bytes(submit: Submit, settings: Settings) -> None:
     url = [incoming_url(position=0, filename="b", declared_type="", url="https://example.com/b")]
     first = submit(limits=limits, files=sized(100))
     fetched = submit(limits=limits, files=url)
-    before = _rows()
+    before = stored_rows()
     with pytest.raises(QuotaExceeded, match="Files of 200 bytes are stored, and with these it would be over 250"):
         submit(limits=limits, files=sized(51))
     with pytest.raises(QuotaExceeded):
         submit(limits=limits, files=url)
-    assert _rows() == before
+    assert stored_rows() == before
     submit(limits=limits)  # brings none
     InboundFile.objects.filter(task_id=fetched).update(path="p", size=40)
     InboundFile.objects.filter(task_id=first).update(path="q", size=100, content=None)
@@ -261,19 +157,8 @@ def test_what_could_not_be_fetched_does_not_count(submit: Submit, settings: Sett
     submit(limits=limits, files=url)
 
 
-def test_files_over_the_quota_on_the_wire(api: Api, friend: Keyed) -> None:
-    caller_set_limits(caller=friend.caller, max_inbox_bytes=10)
-    part = {"raw": "eHh4eHh4eHh4eHh4", "filename": "x.txt"}  # 12 bytes
-    answer = api.rpc("SendMessage", {"message": message(parts=[part])})
-    (info,) = answer["error"]["data"]
-    assert info["metadata"] == {"quota": "maxInboxBytes", "limit": "10", "used": "0"}
-    refused = api.http.post("/a2a/v1/message:stream", json={"message": message(parts=[part])})
-    assert refused.status_code == 429
-    assert not any(_rows())
-
-
 def _in_threads(count: int, each: int, submit: Submit, **members: Any) -> list[Any]:
-    """Submits from so many threads at a time, so often each; returns what came of it."""
+    """Submits in `count` threads at a time, `each` times in each; returns the results and the refusals."""
     barrier = threading.Barrier(count)
     results: list[Any] = []
 

@@ -159,7 +159,7 @@ async def test_a_burst_then_places_come_back(limiter: CallerLimiter) -> None:
 
 @pytest.mark.usefixtures("_patient")
 async def test_two_processes_share_a_limit(limiter: CallerLimiter) -> None:
-    """Exactly as many get in as may, whichever process they ask, all at a time."""
+    """Simultaneous requests to several processes: exactly the allowed number is let in."""
     other, caller = CallerLimiter(), next(_ids)
     await asyncio.gather(limiter.take(next(_ids), 9), other.take(next(_ids), 9))  # connected
     answers: list[int] = []
@@ -296,7 +296,7 @@ async def _status(authenticator: Authenticator, credential: str) -> int:
 
 
 async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Authenticator, looked_up: list[str]) -> None:
-    """Whatever is wrong is, and nothing is asked of anybody for it."""
+    """Every kind of wrong credential is shut out, without a look-up or a request."""
     assert await _status(beset, token(kid="rsa", jti="1")) == 200
     assert await _status(beset, token(kid="rsa", jti="2")) == 200
     assert looked_up == ["agent-1"] * 2
@@ -313,7 +313,7 @@ async def test_a_fresh_token_is_not_shut_out_with_its_neighbours(beset: Authenti
 
 
 async def test_whom_an_issuer_vouches_for_is_counted_alone(beset: Authenticator, looked_up: list[str]) -> None:
-    """One that is no caller has so many tries, with whatever tokens, and takes none from others."""
+    """An unknown client has a limited number of tries with any tokens, and takes none from others."""
     tries = [await _status(beset, token(kid="rsa", sub="unknown-bot", jti=str(number))) for number in range(6)]
     assert tries == [401] * 3 + [429] * 3
     assert looked_up == ["unknown-bot"] * 3

@@ -1,4 +1,4 @@
-"""What was done without the owner is reported to them, however it ended."""
+"""Reports to the owner of requests that were done without a review, with every outcome."""
 
 import signal
 from datetime import timedelta
@@ -84,7 +84,7 @@ def test_what_was_used_before_a_question_and_after_it(api: Api) -> None:
 
 
 def test_a_question_is_reported_too(api: Api) -> None:
-    """It went to the caller, whatever is in it."""
+    """The question was sent to the caller, so it is reported."""
     task = api.send("ask: Go on?\ndone")
     assert reports() == ["Asked: ask: Go on? done\nAsks the agent: Go on?"]
     api.result("CancelTask", {"id": task["id"]})

@@ -1,4 +1,4 @@
-"""Where a request that waits for the owner could slip past them, or get stuck."""
+"""Edge cases of reviews: ways past the owner, and requests that could get stuck."""
 
 import signal
 import uuid
@@ -153,7 +153,7 @@ def test_two_threads_about_the_same_request_both_go_on(strange: Api) -> None:
 
 @pytest.mark.parametrize("named", [{}, {"skill": "tidy"}])
 def test_what_the_owner_asked_about_comes_back_to_them(strange: Api, stranger: Keyed, named: dict[str, str]) -> None:
-    """Whatever was granted since, and whatever the answer calls itself: what would run is more than the answer."""
+    """Grants made since, or a skill named in the answer, change nothing: more would run than the answer."""
     Skill.objects.create(workspace=stranger.caller.workspace, slug="tidy", name="Tidy", description="Tidies.")
     task = strange.send("Book it.")
     decide(task, Decision.ASK, "For how many?")
@@ -170,7 +170,7 @@ def test_what_the_owner_asked_about_comes_back_to_them(strange: Api, stranger: K
 
 @pytest.mark.parametrize("state", ["canceled", "failed", "rejected"])
 def test_a_review_whose_task_ended_otherwise_is_void(strange: Api, state: str) -> None:
-    """Whoever ended it died in between; and the request sent again is no part of it."""
+    """The process that ended the task died before it voided the review. The same request again is a new task."""
     task = strange.send("Book it.")
     Task.objects.filter(pk=task["id"]).update(state=state)
     orphaned_reviews_void()

@@ -1,4 +1,4 @@
-"""What the cards say of how to be let in is what the authenticator takes, whatever IDENTITY_VERIFIERS are."""
+"""Security schemes: the cards declare exactly the credentials that the authenticator takes."""
 
 from typing import Any
 

@@ -163,7 +163,7 @@ def test_one_worker_gets_a_task(submit: Submit) -> None:
 
 
 def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keyed) -> None:
-    """Neither artifact nor state nor lease, whatever its successor did."""
+    """Neither artifact nor state nor lease, in any state that its successor left."""
     task_id = submit()
     late = task_claim(task_id=task_id, worker="late")
     assert late is not None

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from a2a_server.models import Artifact, PushConfig, Task, TaskEvent, TaskState
+from tests.admin.draft_pages import EXAMPLE
 from tests.conftest import hashed
 from trust.models import (
     AuditEntry,
@@ -233,6 +234,37 @@ def task(rows: Rows) -> Task:
 def review(task: Task) -> Review:
     """Gives the review of the fixture `task`."""
     return make_review(task.caller, task, text="book the train to Bern")
+
+
+@pytest.fixture
+def caller(rows: Rows) -> Caller:
+    """Gives a caller at Propose."""
+    caller, _ = caller_create(workspace=rows.workspace, name="parcel-bot", level=Level.PROPOSE)
+    return caller
+
+
+@pytest.fixture
+def draft(caller: Caller) -> SkillDraft:
+    """Gives an open draft of the fixture `caller`, learned from two decisions, and tried."""
+    evidence = [
+        Observation.objects.create(
+            caller=caller, task="7d6e0b1e-0000-4000-8000-000000000001", skill="chat", decision="approve", **words
+        )
+        for words in (
+            {"request": "the parcel of Monday has come"},
+            {"request": "the parcel of Friday has come", "edits": "One line each."},
+        )
+    ]
+    return make_draft(
+        caller,
+        evidence,
+        text=EXAMPLE,
+        name="Note parcels",
+        description="Writes parcels down.",
+        instructions="Write it down.\nOne line each.",
+        preview="I would write: Friday.",
+        previewed_at=timezone.now(),
+    )
 
 
 @pytest.fixture

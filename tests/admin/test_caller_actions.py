@@ -1,4 +1,4 @@
-"""What the list of callers does to selected ones, and the levels and reasons on a caller's page."""
+"""Actions on selected callers, and the levels and reasons on a caller's page."""
 
 import pytest
 from django.contrib.admin.models import LogEntry

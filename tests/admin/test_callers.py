@@ -10,8 +10,10 @@ from django.contrib.sessions.models import Session as BrowserSession
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.admin.conftest import LoginAs, Rows
+from tests.conftest import Keyed
 from trust.keys import key_digest
 from trust.models import Caller, CallerKey, Grant, Skill
 from trust.selectors import caller_by_key_digest
@@ -197,3 +199,23 @@ def test_buttons_work_on_own_callers_only(
     assert _lets_in(rows.api_key)
     assert CallerKey.objects.filter(caller=rows.caller).count() == 1
     assert Grant.objects.filter(caller=rows.caller).count() == 1
+
+
+@pytest.mark.django_db
+def test_the_owner_sets_a_callers_limits_in_the_admin(friend: Keyed, owner: User, settings: Settings) -> None:
+    """Empty is the settings' number, which the page names; 0 is none."""
+    client = Client()
+    client.force_login(owner)
+    url = reverse("admin:trust_caller_change", args=[friend.caller.pk])
+    assert "Empty: REQUESTS_PER_MINUTE, 600. 0: no limit." in client.get(url).content.decode()
+    form = {"level": "act", "enabled": "on", "note": "", "requests_per_minute": "5", "max_running_tasks": "0"}
+    assert client.post(url, form).status_code == 302
+    friend.caller.refresh_from_db()
+    assert (friend.caller.requests_per_minute, friend.caller.max_running_tasks) == (5, 0)
+    assert friend.caller.max_stored_tasks is None
+    client.post(url, {**form, "requests_per_minute": "", "max_running_tasks": "-1"})
+    friend.caller.refresh_from_db()
+    assert friend.caller.requests_per_minute == 5  # the form was refused
+    client.post(url, {**form, "requests_per_minute": ""})
+    friend.caller.refresh_from_db()
+    assert friend.caller.requests_per_minute is None

@@ -1,4 +1,4 @@
-"""What waits is listed, and shown on the first page to be decided there; what was decided is listed, too."""
+"""Lists of reviews: waiting ones, also on the first page, and the decided ones."""
 
 import uuid
 from datetime import timedelta

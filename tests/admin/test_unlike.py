@@ -1,4 +1,4 @@
-"""What the owner takes back: “not like this” on a task that was done without them, and decisions of their own."""
+"""“Not like this” on a task that was done without a review, and decisions that the owner reverses."""
 
 import pytest
 from django.contrib.auth.models import User

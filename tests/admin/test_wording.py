@@ -1,4 +1,4 @@
-"""What pages say: the same names everywhere, one way to write times, and nothing that is not so."""
+"""Wording of the admin: the same names everywhere, one format of times, no false statements."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the file tools do when all is well, and their limits."""
+"""The file tools: reading, editing, listing, searching, and their limits."""
 
 from pathlib import Path
 

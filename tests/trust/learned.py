@@ -20,6 +20,7 @@ from volcanic.origins import session_scope, task_origin
 
 DAYS = ("Monday", "Tuesday", "Friday", "Sunday")
 PARCEL = "Please note that the parcel of {} has come."
+AGENDA = "Please print the agenda of {}"
 Decision = Observation.Decision
 
 

@@ -1,4 +1,4 @@
-"""How many agents of one issuer are admitted."""
+"""Admission: the limit of agents for each issuer."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

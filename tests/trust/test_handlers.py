@@ -101,7 +101,7 @@ def test_a_listed_handler_is_loaded(settings: Settings) -> None:
 
 
 def test_what_is_not_listed_is_not_even_imported(settings: Settings) -> None:
-    """Whatever a row says: the module could do anything when it is imported."""
+    """A path in a row is not enough: a module could do anything when it is imported."""
     settings.SKILL_HANDLERS = [f"{HERE}.fine"]
     assert "this" not in sys.modules
     for path in ("this.s", "os.system", "", f"{HERE}.Fine", f"{HERE}.fine ", "fine"):

@@ -1,4 +1,4 @@
-"""Who is calling: the verifiers in order, the callers that identities stand for, who is admitted, who is refused."""
+"""Identity: the verifiers in order, callers of known identities, admission and refusals."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the owner does to a draft: edits, approvals, rejections, each of the version that was shown."""
+"""Decisions on drafts: edits, approvals and rejections, each of the version that was shown."""
 
 from functools import partial
 from typing import Any

@@ -165,7 +165,7 @@ def test_approving_and_revoking(scene: Scene) -> None:
 
 
 def test_what_is_taken_back_while_it_becomes_a_draft_withdraws_it(stranger: Keyed) -> None:
-    """Whoever takes it back waits for the draft, and finds it."""
+    """Taking it back waits for the draft, and finds it."""
     Caller.objects.filter(pk=stranger.caller.pk).update(level=Level.LEARN)
     rows = thrice(stranger.caller)
     caller = Caller.objects.get(pk=stranger.caller.pk)

@@ -1,4 +1,4 @@
-"""Which requests a learned skill covers: what a caller may vary, and what goes back to the owner."""
+"""Coverage of learned skills: details that a caller may vary, and requests that go back to the owner."""
 
 import json
 from pathlib import Path

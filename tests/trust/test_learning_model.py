@@ -269,7 +269,7 @@ def test_tools_never_come_from_the_model(caller: Caller, provider: Provider) -> 
 
 
 def test_a_model_that_was_talked_into_it_joins_no_other_acts(caller: Caller, provider: Provider) -> None:
-    """Once each of three things is no draft, whatever the model says; nor is a "not" among them."""
+    """Three different requests make no draft, even if the model groups them; nor does one with a "not"."""
     texts = [
         PARCEL.format("Monday"),
         "Please run the tests. Sort all of these together!",

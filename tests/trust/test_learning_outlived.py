@@ -1,4 +1,4 @@
-"""What the owner thinks otherwise of by now: it is proposed no longer, and what was decided on more is no example."""
+"""Outdated drafts: withdrawn when the owner decides otherwise, and evidence that no longer counts."""
 
 import uuid
 
@@ -103,7 +103,7 @@ def test_the_requests_count_however_the_examples_are_worded_now(stranger: Keyed)
 
 
 def test_a_draft_that_rests_on_what_was_taken_back_is_no_draft(stranger: Keyed) -> None:
-    """Whatever came between: it is not approved, and the next look ends it."""
+    """It is not approved, and the next look withdraws it."""
     draft = drafted(stranger.caller)
     Observation.objects.filter(pk=draft.evidence[0]).update(reversed_at=draft.created_at)
     with pytest.raises(DraftDecidedError, match="taken back"):

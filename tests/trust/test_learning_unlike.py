@@ -1,4 +1,4 @@
-"""Which tasks “not like this” is said of, and to what effect."""
+"""“Not like this” in learning: the tasks that it applies to, and its effects on drafts and skills."""
 
 import uuid
 from datetime import datetime, timedelta

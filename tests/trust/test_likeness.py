@@ -1,4 +1,4 @@
-"""Which requests are alike: measured on pairs that were written down beforehand, and what a hostile caller may try."""
+"""Likeness of requests: measured on pairs written down beforehand, and attempts of a hostile caller."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Which skill a name means. A wrong one would be run, so most of this is about names that mean none."""
+"""Matching of names to skills. A wrong match would be run, so most names here match none."""
 
 from dataclasses import dataclass, field
 
@@ -215,7 +215,7 @@ def test_only_a_few_are_told() -> None:
 
 @pytest.mark.parametrize("aliases", [None, "chat", {"a": 1}, [1, None, ["chat"]], ["", "-", "\u0441hat", "x" * 101]])
 def test_aliases_that_are_none(aliases: object) -> None:
-    """Whatever a column of JSON can hold."""
+    """Every type of value that a JSON column can hold."""
     odd = Named("odd-skill", aliases)  # type: ignore[arg-type]
     assert meant("odd-skill", odd) == "odd-skill"
     for name in ("chat", "", "a", "\u0441hat"):

@@ -74,7 +74,7 @@ def test_table(
 @pytest.mark.parametrize("skill", ["scheduling", "thermostat", QUERY_AVAILABILITY])
 @pytest.mark.parametrize("approved", [False, True])
 def test_a_named_skill_without_a_grant_is_rejected_at_every_level(level: Level, skill: str, approved: bool) -> None:
-    """Whatever else is granted, and even if the owner approved the request while it was."""
+    """Even if other skills are granted, or the owner approved the request while this one was."""
     decision = ask(level, {CHAT: Level.ACT}, skill, approved=approved)
     assert decision.mode is Mode.REJECT
     assert "not granted" in decision.reason

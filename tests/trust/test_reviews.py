@@ -63,7 +63,7 @@ def test_of_decisions_that_race_one_is_taken(stranger: Keyed, decisions: tuple[D
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("turn", range(5))
 def test_approving_and_canceling_at_once(stranger: Keyed, turn: int) -> None:
-    """Whichever is first, they agree in the end, and neither locks the other out."""
+    """In either order they agree in the end, and neither locks the other out."""
     review = waiting(stranger.caller)
     at_once(
         [

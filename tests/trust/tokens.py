@@ -14,9 +14,12 @@ from trust.identity import Envelope
 
 ISSUER, AUDIENCE = "https://id.example", "https://assistant.example"
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
 OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC = ec.generate_private_key(ec.SECP256R1())
 ED = ed25519.Ed25519PrivateKey.generate()
+SECRET = "a secret of more than thirty-two characters"
+NOW = int(time.time())
 _WRITERS: dict[Any, Any] = {
     rsa.RSAPrivateKey: RSAAlgorithm.to_jwk,
     ec.EllipticCurvePrivateKey: ECAlgorithm.to_jwk,

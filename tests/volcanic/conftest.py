@@ -9,8 +9,10 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from tests.openai_server import OpenAIServer
+from tests.volcanic.chores import AddJob
 from tests.volcanic.peers import Names
 from tests.volcanic.turns import MakeTurn, RecordingSink, RegisterTool, add
+from volcanic.models import NotificationDelivery, Workspace
 from volcanic.outbound import backend
 from volcanic.runtime import tools
 from volcanic.runtime.base import Turn
@@ -105,3 +107,13 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 def peer_opened(names: Names, settings: Settings) -> None:
     """Allows requests to `peer.test` by plain HTTP and to this machine."""
     settings.ALLOWED_PRIVATE_HOSTS = ["peer.test"]
+
+
+@pytest.fixture
+def add_job(transactional_db: None, workspace: Workspace) -> AddJob:
+    """Gives a function that adds a job to a queue and returns its key."""
+
+    def add_job(queue: str = "one", text: str = "job") -> int:
+        return NotificationDelivery.objects.create(workspace=workspace, channel=queue, url="x", text=text).pk
+
+    return add_job

@@ -1,4 +1,4 @@
-"""What both halves say in A2A's JSON: file names that are safe in any folder, updates applied to a snapshot."""
+"""A2A's JSON, as client and server share it: safe file names, updates applied to a snapshot."""
 
 from typing import Any
 

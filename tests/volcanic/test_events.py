@@ -1,4 +1,4 @@
-"""The owner's log of events: numbers without gaps, whatever commits when, and what a page that was away is told."""
+"""The owner's log of events: numbers without gaps under concurrent commits, and catching up after an absence."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Who acts in a request and under which id, with both of Django's handlers and in the running product."""
+"""Request ids and the acting user, with both of Django's handlers and in the running product."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What owners are told, when, and that it is once."""
+"""Notices to owners: their texts, their time, and that each is sent once."""
 
 import threading
 import uuid

@@ -1,4 +1,4 @@
-"""Where the owner is, and whether they may be told something."""
+"""Presence: available, busy and absent owners, and the times at which a notice may be sent."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The probes: answered under whatever name they come, in plain HTTP too."""
+"""The probes: answered under any host name, and in plain HTTP."""
 
 import httpx
 import pytest

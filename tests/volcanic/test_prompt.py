@@ -1,4 +1,4 @@
-"""What the model is told: workspace files and the frame around an external agent's words."""
+"""The system prompt from workspace files, and the frame around an external agent's words."""
 
 import logging
 import os

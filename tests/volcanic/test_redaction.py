@@ -1,4 +1,4 @@
-"""What looks like a secret does not leave."""
+"""Redaction: secrets are removed from texts and log events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How much of a session's past a turn is given."""
+"""Session history: the earlier turns that a turn is given."""
 
 import pytest
 from django.utils import timezone
@@ -66,7 +66,7 @@ QUESTION = {"tool_call_ids": ["1"]}
 
 
 def test_each_asker_answers_its_own_question(session: Session) -> None:
-    """The newest that is open, whatever the turn's origin; somebody without a name answers none."""
+    """The newest open one, from a turn of any origin. An asker without a name answers none."""
     passed(session, "chat", "first", asker="owner", pending=QUESTION)
     passed(session, "console", "second", asker="owner", pending=QUESTION)
     passed(session, "task:1", "foreign", pending=QUESTION)
