@@ -368,21 +368,3 @@ RUN_USES = """
     UPDATE a2a_server_task SET pending_report = %(pending_report)s
     WHERE id = %(task)s AND state = 'working' AND attempt = %(attempt)s
 """
-
-# Renews the leases of all runs of one worker, for `services.leases_renew`. A run that lost its task is left out, since
-# its attempt or state no longer matches.
-LEASES_RENEW = """
-    UPDATE a2a_server_task AS task SET lease_expires_at = %(lease)s
-    FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
-    WHERE task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
-"""
-
-# Finds the runs that a worker believes to hold but has lost, for `services.runs_lost`: canceled, expired or taken over.
-# A plain read.
-RUNS_LOST = """
-    SELECT run.id, run.attempt
-    FROM unnest(%(tasks)s::uuid[], %(attempts)s::int[]) AS run (id, attempt)
-    LEFT JOIN a2a_server_task AS task
-        ON task.id = run.id AND task.attempt = run.attempt AND task.state = 'working'
-    WHERE task.id IS NULL
-"""

@@ -1,11 +1,11 @@
-"""Leases of task runs: connects the runs of this process to the lease keeper of `volcanic.turns.leases`."""
+"""Leases of tasks: this worker process's side of the runs that it holds."""
 
-from a2a_server.services import Run, leases_renew, runs_lost
+from a2a_server.services import Run
 from volcanic.turns.leases import LeaseKind, LocalRun
 
-_LEASES = LeaseKind("task", leases_renew, runs_lost)
+LEASES = LeaseKind("task", "a2a_server_task", "working", "uuid")
 
 
 def local_run(run: Run) -> LocalRun:
-    """Returns the LocalRun of a run in this process, for `volcanic.turns.leases.kept`."""
-    return LocalRun(_LEASES, run.task_id, run.attempt)
+    """Returns this process's side of a run, for `volcanic.turns.leases.kept`."""
+    return LocalRun(LEASES, run.task_id, run.attempt)

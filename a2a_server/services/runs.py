@@ -6,7 +6,7 @@ task another worker has claimed changes no row.
 
 import json
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ from volcanic.redaction import redact
 from volcanic.runtime.base import Outcome
 from volcanic.services import TaskTurn, task_record_values
 from volcanic.text import clean_json, clean_text
-from volcanic.turns.leases import RunKey, lease_duration
+from volcanic.turns.leases import lease_duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,20 +257,3 @@ def run_release(*, run: Run) -> bool:
     if done:
         transaction.on_commit(lambda: task_enqueue(run.task_id))
     return done
-
-
-def leases_renew(runs: Collection[RunKey]) -> None:
-    """Renews the leases of the given (task, attempt) runs that are still held."""
-    with connection.cursor() as cursor:
-        cursor.execute(queries.LEASES_RENEW, {**_arrays(runs), "lease": timezone.now() + lease_duration()})
-
-
-def runs_lost(runs: Collection[RunKey]) -> set[RunKey]:
-    """Returns the given (task, attempt) runs that no longer hold their lease: canceled, expired or taken over."""
-    with connection.cursor() as cursor:
-        cursor.execute(queries.RUNS_LOST, _arrays(runs))
-        return {(row[0], row[1]) for row in cursor.fetchall()}
-
-
-def _arrays(runs: Collection[RunKey]) -> dict[str, Any]:
-    return {"tasks": [run[0] for run in runs], "attempts": [run[1] for run in runs]}

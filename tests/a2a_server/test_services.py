@@ -16,13 +16,12 @@ from pytest_django.fixtures import DjangoAssertNumQueries, Settings
 from a2a_server.errors import NotCancelable, NotSupported, TaskNotFound
 from a2a_server.models import RUNNING, TERMINAL, Task, TaskEvent, TaskState
 from a2a_server.runs.dispatch import task_run
+from a2a_server.runs.leases import LEASES
 from a2a_server.services import (
     ArtifactUpdate,
     artifact_write,
-    leases_renew,
     run_finish,
     run_uses,
-    runs_lost,
     task_cancel,
     task_claim,
     task_expire,
@@ -177,8 +176,8 @@ def test_a_worker_presumed_dead_writes_nothing_more(submit: Submit, friend: Keye
     assert not run_finish(run=late, prompt="p", outcome=outcome, text="", update=update)
     assert not task_settle(run=late, state=TaskState.COMPLETED)
     assert not Turn.objects.exists()
-    leases_renew(runs=[(task_id, late.attempt)])
-    assert runs_lost(runs=[(task_id, late.attempt)]) == {(task_id, late.attempt)}
+    LEASES.renew([(task_id, late.attempt)])
+    assert LEASES.lost([(task_id, late.attempt)]) == {(task_id, late.attempt)}
     assert before == (
         Task.objects.filter(pk=task_id).values().get(),
         TaskEvent.objects.filter(task_id=task_id).count(),

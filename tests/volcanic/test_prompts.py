@@ -173,14 +173,14 @@ def test_a_renewed_lease_is_kept_and_a_lost_one_is_found(session: Session, say: 
     key = (running.pk, running.attempt)
     before = running.lease_expires_at
     with time_machine.travel(timezone.now() + timedelta(seconds=5), tick=False):
-        prompts.leases_renew([key])
+        prompts.LEASES.renew([key])
     running.refresh_from_db()
     assert before is not None
     assert running.lease_expires_at is not None
     assert running.lease_expires_at > before
-    assert prompts.runs_lost([key, (running.pk, 99)]) == {(running.pk, 99)}
+    assert prompts.LEASES.lost([key, (running.pk, 99)]) == {(running.pk, 99)}
     prompt_stop(session=session)
-    assert prompts.runs_lost([key]) == {key}
+    assert prompts.LEASES.lost([key]) == {key}
 
 
 def test_a_lost_message_is_made_good(session: Session, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
+from django.utils import timezone
 
 from volcanic.aio.loop import get_loop, run_on_loop
 
@@ -45,14 +46,50 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True)
 class LeaseKind:
-    """How the leases of one kind of run are kept. Both functions take (key, attempt) pairs, and use the database."""
+    """One kind of run, such as tasks or prompts, and how its leases are kept in the database.
 
-    # Named in logs: "task", "prompt".
+    The rows of `table` have the columns id, attempt, state and lease_expires_at. A row in `running_state` is leased to
+    the worker whose attempt it names.
+    """
+
+    # Named in logs.
     name: str
-    # Renews the leases that are still held.
-    renew: Callable[[Collection[RunKey]], None]
-    # Returns those that are no longer held: canceled, expired, taken over.
-    lost: Callable[[Collection[RunKey]], Collection[RunKey]]
+    table: str
+    running_state: str
+    # The SQL type of the table's id.
+    key_type: str
+
+    def renew(self, runs: Collection[RunKey]) -> None:
+        """Renews the leases of the runs that still hold theirs. One statement."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._sql(_RENEW), {**_arrays(runs), "lease": timezone.now() + lease_duration()})
+
+    def lost(self, runs: Collection[RunKey]) -> set[RunKey]:
+        """Returns the runs that no longer hold their lease: canceled, expired or taken over. One statement."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._sql(_LOST), _arrays(runs))
+            return {(row[0], row[1]) for row in cursor.fetchall()}
+
+    def _sql(self, template: str) -> str:
+        return template.format(table=self.table, state=self.running_state, key=self.key_type)
+
+
+# A run that lost its lease is left out, since its attempt or state no longer matches.
+_RENEW = """
+    UPDATE {table} AS held SET lease_expires_at = %(lease)s
+    FROM unnest(%(keys)s::{key}[], %(attempts)s::int[]) AS run (id, attempt)
+    WHERE held.id = run.id AND held.attempt = run.attempt AND held.state = '{state}'
+"""
+_LOST = """
+    SELECT run.id, run.attempt
+    FROM unnest(%(keys)s::{key}[], %(attempts)s::int[]) AS run (id, attempt)
+    LEFT JOIN {table} AS held ON held.id = run.id AND held.attempt = run.attempt AND held.state = '{state}'
+    WHERE held.id IS NULL
+"""
+
+
+def _arrays(runs: Collection[RunKey]) -> dict[str, Any]:
+    return {"keys": [run[0] for run in runs], "attempts": [run[1] for run in runs]}
 
 
 @dataclass(eq=False)

@@ -16,21 +16,18 @@ from volcanic.runtime.tools import ToolError
 from volcanic.selectors import session_history
 from volcanic.turns.buffer import Chunk, TextBuffer
 from volcanic.turns.execution import UNEXPECTED, ReleasedError, RunLostError, execute
-from volcanic.turns.leases import WORKER, LeaseKind, LocalRun, kept
+from volcanic.turns.leases import WORKER, LocalRun, kept
 from volcanic.turns.prompts import (
+    LEASES,
     OWNER_ASKER,
-    leases_renew,
     prompt_claim,
     prompt_finish,
     prompt_note_tool,
     prompt_restarted,
     prompt_write,
-    runs_lost,
 )
 
 logger = logging.getLogger(__name__)
-
-_LEASES = LeaseKind("prompt", leases_renew, runs_lost)
 
 
 def prompt_run(*, session_id: int) -> None:
@@ -39,7 +36,7 @@ def prompt_run(*, session_id: int) -> None:
     if prompt is None:
         return
     answers = False
-    with kept(LocalRun(_LEASES, prompt.pk, prompt.attempt)) as run:
+    with kept(LocalRun(LEASES, prompt.pk, prompt.attempt)) as run:
         try:
             turn = _turn(prompt)
             answers = turn.answers is not None

@@ -7,7 +7,7 @@ one that runs. A run holds a lease, and all its writes name its attempt. A run w
 restarted"); the queue goes on. What was said is in the session's transcript however the run ended.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,13 +24,14 @@ from volcanic.runtime.base import Outcome
 from volcanic.services import turn_create
 from volcanic.text import clean_text
 from volcanic.turns.buffer import Chunk
-from volcanic.turns.leases import SERVER_RESTARTED, RunKey, lease_duration
+from volcanic.turns.leases import SERVER_RESTARTED, LeaseKind, lease_duration
 
 State = Prompt.State
 
 # The asker of every question in an owner's session. The owner's next message answers it.
 OWNER_ASKER = "owner"
 MAIN = "main"
+LEASES = LeaseKind("prompt", "volcanic_prompt", "running", "bigint")
 MAX_TEXT = 200_000
 MAX_QUEUED = 100
 STOPPED = "(stopped)"
@@ -45,18 +46,6 @@ _CLAIM = """
       AND state = 'queued'
       AND NOT EXISTS (SELECT FROM volcanic_prompt WHERE session_id = %(session)s AND state = 'running')
     RETURNING id
-"""
-_RENEW = """
-    UPDATE volcanic_prompt AS prompt SET lease_expires_at = %(lease)s
-    FROM unnest(%(prompts)s::bigint[], %(attempts)s::int[]) AS run (id, attempt)
-    WHERE prompt.id = run.id AND prompt.attempt = run.attempt AND prompt.state = 'running'
-"""
-_LOST = """
-    SELECT run.id, run.attempt
-    FROM unnest(%(prompts)s::bigint[], %(attempts)s::int[]) AS run (id, attempt)
-    LEFT JOIN volcanic_prompt AS prompt
-        ON prompt.id = run.id AND prompt.attempt = run.attempt AND prompt.state = 'running'
-    WHERE prompt.id IS NULL
 """
 
 
@@ -229,23 +218,6 @@ def _expire(key: int, now: datetime) -> bool:
             return False
         _break_off(prompt, State.FAILED, SERVER_RESTARTED)
     return True
-
-
-def leases_renew(runs: Collection[RunKey]) -> None:
-    """Renews the leases of (prompt, attempt) runs, those that are still held."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RENEW, {**_arrays(runs), "lease": timezone.now() + lease_duration()})
-
-
-def runs_lost(runs: Collection[RunKey]) -> set[RunKey]:
-    """Returns those of the (prompt, attempt) runs that no longer hold their lease: stopped, expired, gone."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOST, _arrays(runs))
-        return {(row[0], row[1]) for row in cursor.fetchall()}
-
-
-def _arrays(runs: Collection[RunKey]) -> dict[str, Any]:
-    return {"prompts": [run[0] for run in runs], "attempts": [run[1] for run in runs]}
 
 
 def _held(prompt: Prompt) -> QuerySet[Prompt]:
