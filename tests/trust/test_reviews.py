@@ -128,7 +128,7 @@ def test_what_a_receiver_refuses_leaves_nothing_behind(stranger: Keyed) -> None:
     """The task was overtaken: no grant, no observation, and the review is void."""
     review = waiting(stranger.caller)
     Task.objects.filter(pk=review.task).delete()
-    with pytest.raises(ReviewVoidError, match="no more"):
+    with pytest.raises(ReviewVoidError, match="no longer exists"):
         review_decide(review_id=review.pk, decision=Decision.GRANT, digest=review.digest)
     assert not Grant.objects.filter(caller=stranger.caller).exists()
     assert not Observation.objects.exists()
