@@ -16,3 +16,8 @@ def caller_scope(caller_id: int) -> str:
 def session_scope(caller_id: int, context_id: str) -> str:
     """Returns the scope of the session that a caller has in one A2A context."""
     return f"{caller_scope(caller_id)}_{context_id}"
+
+
+def owner_scope(name: str) -> str:
+    """Returns the scope of the session that an owner calls `name`. No caller's scope begins like it."""
+    return f"owner_{name}"

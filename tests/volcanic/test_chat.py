@@ -10,7 +10,7 @@ import pytest
 
 from tests.product import Product
 from tests.waiting import wait_for
-from volcanic.models import Prompt, Workspace
+from volcanic.models import Prompt, Session, Workspace
 from volcanic.tasks import sweep_prompts
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -77,6 +77,7 @@ def test_the_log(chat: Shell) -> None:
     facts = json.loads(chat("--log", "2", "--json")[1])
     assert [(one["answer"], one["state"], one["origin"]) for one in facts[1:]] == [("three", "completed", "chat")]
     assert chat("--log", "--session", "other")[1] == "Nothing was said yet.\n"
+    assert not Session.objects.filter(scope="owner_other").exists()
 
 
 def test_no_answer_in_time_is_no_end(chat: Shell) -> None:

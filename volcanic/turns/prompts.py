@@ -19,6 +19,7 @@ from django.utils import timezone
 from volcanic import events
 from volcanic.celery import publish
 from volcanic.models import Prompt, Session, Workspace
+from volcanic.origins import owner_scope
 from volcanic.redaction import redact
 from volcanic.runtime.base import Outcome
 from volcanic.services import turn_create
@@ -51,13 +52,24 @@ _CLAIM = """
 
 def owner_session(*, workspace: Workspace, name: str = MAIN) -> Session:
     """Returns the owner's session of this name, made if there is none. Raises ValidationError for a bad name."""
+    name = _session_name(name)
+    session, _ = Session.objects.get_or_create(
+        workspace=workspace, scope=owner_scope(name), defaults={"kind": Session.Kind.OWNER, "title": name}
+    )
+    return session
+
+
+def owner_session_find(*, workspace: Workspace, name: str = MAIN) -> Session | None:
+    """Returns the owner's session of this name, None if nothing was said there yet. Raises ValidationError for a bad
+    name."""
+    return Session.objects.filter(workspace=workspace, scope=owner_scope(_session_name(name))).first()
+
+
+def _session_name(name: str) -> str:
     name = clean_text(name).strip()
     if not name or len(name) > 100:
         raise ValidationError("A session's name has 1 to 100 characters.")
-    session, _ = Session.objects.get_or_create(
-        workspace=workspace, scope=f"owner_{name}", defaults={"kind": Session.Kind.OWNER, "title": name}
-    )
-    return session
+    return name
 
 
 def prompt_submit(

@@ -14,7 +14,7 @@ from volcanic.management.printing import indented, iso
 from volcanic.management.shell import ShellCommand
 from volcanic.models import Prompt, Session
 from volcanic.presence import owner_seen
-from volcanic.turns.prompts import MAIN, owner_session, prompt_stop, prompt_submit
+from volcanic.turns.prompts import MAIN, owner_session, owner_session_find, prompt_stop, prompt_submit
 
 ORIGIN = "chat"
 LOG_LENGTH = 10
@@ -43,21 +43,22 @@ class Command(ShellCommand):
         """Does it. Raises CommandError for what can't be said or shown."""
         workspace = workspace_from(options)
         try:
-            session = owner_session(workspace=workspace, name=options["session"])
-            text = " ".join(options["text"])
+            name, text = options["session"], " ".join(options["text"])
             if options["log"] is not None:
+                session = owner_session_find(workspace=workspace, name=name)
                 self._log(session, options["log"], as_json=options["json"])
             elif text.strip() == "/stop":
-                self._stop(session)
+                self._stop(owner_session_find(workspace=workspace, name=name))
             else:
                 owner_seen(workspace.owner_id)
+                session = owner_session(workspace=workspace, name=name)
                 prompt = prompt_submit(session=session, text=text, origin=ORIGIN)
                 self._follow(prompt, options["wait"], as_json=options["json"])
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
 
-    def _stop(self, session: Session) -> None:
-        stopped = prompt_stop(session=session)
+    def _stop(self, session: Session | None) -> None:
+        stopped = session is not None and prompt_stop(session=session)
         self.stdout.write("Stopped." if stopped else "Nothing runs.")
 
     def _follow(self, prompt: Prompt, seconds: float | None, *, as_json: bool) -> None:
@@ -86,7 +87,7 @@ class Command(ShellCommand):
             printer.note(f"The prompt {prompt.state}.")
             sys.exit(1)
 
-    def _log(self, session: Session, length: int, *, as_json: bool) -> None:
+    def _log(self, session: Session | None, length: int, *, as_json: bool) -> None:
         newest = list(Prompt.objects.filter(session=session).order_by("-id")[: max(length, 0)])
         facts = [_facts(prompt) for prompt in reversed(newest)]
         if as_json:
@@ -96,7 +97,7 @@ class Command(ShellCommand):
 
 
 class _Printer:
-    """Prints a growing text: what is new of it, on one terminal after the other."""
+    """Prints a growing text: each time the part that is new."""
 
     def __init__(self, command: Command, *, quiet: bool) -> None:
         self._command, self._quiet = command, quiet
