@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -232,6 +232,12 @@ def state_of(task: dict[str, Any]) -> str:
     """Returns the state of a task or status update, without its prefix."""
     state: str = task["status"]["state"]
     return state.removeprefix("TASK_STATE_")
+
+
+def last_state(events: Sequence[dict[str, Any]]) -> str:
+    """Returns the state that a stream ends with: of a status update, or of the task where it was over by the first
+    look."""
+    return state_of(events[-1].get("statusUpdate") or events[-1]["task"])
 
 
 def text_of(task: dict[str, Any]) -> str:

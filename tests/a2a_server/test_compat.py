@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.product import Api, sse, state_of
+from tests.product import Api, last_state, sse, state_of
 
 
 def _old(text: str, **members: Any) -> dict[str, Any]:
@@ -110,4 +110,4 @@ def test_a_rest_stream(api: Api) -> None:
     with api.http.stream("POST", "/a2a/v0.3/v1/message:stream", json=sent) as response:
         events = list(sse(response))
     assert "task" in events[0]
-    assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert last_state(events) == "COMPLETED"
