@@ -201,7 +201,8 @@ def _full_turn(run: Run, local: LocalRun, skill: Skill | None, approved: Review 
     request = reports.asked(run.message, run.first_message, skill)
     granted = (slug or CHAT) if approved is None else ""
     if not run_note(run=run, skill=slug, pending_report=request, granted=granted):
-        task_settle(run=run, state=TaskState.REJECTED, text=f"The owner has taken {slug or CHAT} back.")
+        if not task_settle(run=run, state=TaskState.REJECTED, text=f"The owner has taken {slug or CHAT} back."):
+            logger.info("%s stopped: its lease was lost", local)
         return
     work: Work = handler(skill.handler) if skill and skill.kind == Skill.Kind.HANDLER else runner().run
     turn = full_turn(run, skill, approved)
