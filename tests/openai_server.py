@@ -67,10 +67,13 @@ class OpenAIServer:
         self._http.server_close()
 
     def wait_for_client(self, connection: socket.socket) -> None:
-        """Waits until the client has closed `connection`, or the server is stopped."""
+        """Waits until the client is gone from `connection`, or the server is stopped.
+
+        A client that leaves without reading what it was sent resets the connection. One that read all of it closes it.
+        """
         self.hanging.set()
         while not self._stopped.is_set():
-            if select.select([connection], [], [], 0.02)[0] and not connection.recv(1, socket.MSG_PEEK):
+            if select.select([connection], [], [], 0.02)[0] and _is_over(connection):
                 self.left.set()
                 return
 
@@ -80,6 +83,13 @@ class OpenAIServer:
         if path != "/v1/chat/completions":
             return Refusal(status=404, message=f"no such path: {path}")
         return self.replies.popleft() if self.replies else Refusal(status=500, message="no reply left")
+
+
+def _is_over(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except ConnectionResetError:
+        return True
 
 
 class _HTTPServer(ThreadingHTTPServer):

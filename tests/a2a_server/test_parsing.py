@@ -185,8 +185,8 @@ def test_a_body_over_the_limit_is_refused(api: Api, path: str) -> None:
 
     try:
         streamed = api.http.post(path, content=chunks(), headers=headers)
-    except httpx.WriteError:
-        return  # refused before all of it was sent
+    except httpx.NetworkError:
+        return  # refused and closed before all of it was sent: the reset can overtake the answer
     assert streamed.status_code == 413
     assert "error" in streamed.json()
 
