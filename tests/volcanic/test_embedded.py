@@ -230,6 +230,28 @@ def test_interrupted_initdb_is_done_again(var: Path) -> None:
     assert not list(where.base.glob("postgres.new-*"))
 
 
+def test_a_program_that_an_interrupted_initdb_started_ends_before_its_folder_is_removed(var: Path) -> None:
+    """Else it writes on while the folder is removed, and the rest of the folder stays."""
+    where = paths.find(var)
+    var.mkdir()
+    paths.prepare(where)
+    leftover = where.base / "postgres.new-left"
+    leftover.mkdir(mode=0o700)
+    user = {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
+    if where.account:
+        os.chown(leftover, where.account.uid, where.account.gid)
+    writing = 'n=0; while :; do n=$((n+1)); mkdir -p base; echo > "base/$n"; done'
+    writer = subprocess.Popen(["/bin/sh", "-c", writing], cwd=leftover, **user)  # type: ignore[call-overload]
+    try:
+        wait_for(lambda: (leftover / "base/1").exists())
+        with embedded.running(var, durable=False):
+            assert not leftover.exists()
+        assert writer.wait() == -signal.SIGKILL
+    finally:
+        writer.kill()
+        writer.wait()
+
+
 def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:
     with holder(var) as owner:
         started(owner)

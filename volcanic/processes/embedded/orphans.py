@@ -37,6 +37,21 @@ def clear(data: Path, program: str) -> None:
         raise EmbeddedError(f"{program} (processes {find(data, program)}) still runs on {data} and cannot be stopped")
 
 
+def kill(folder: Path) -> None:
+    """Kills all processes of the folder's user that work in `folder`, of any program, and returns when they are gone.
+
+    For an unfinished initdb, which starts a shell and a server several times and has no state worth a shutdown. Raises
+    EmbeddedError when a process stays.
+    """
+    deadline = time.monotonic() + _LAST_WAIT
+    while pids := find(folder):
+        for pid in pids:
+            _signal(pid, folder, None, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"processes {pids} still run in {folder} and cannot be stopped")
+        time.sleep(0.02)
+
+
 def _gone(data: Path, program: str, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while find(data, program):
@@ -64,8 +79,8 @@ def supported() -> bool:
     return sys.platform == "linux" and Path("/proc/self/cwd").exists()
 
 
-def find(data: Path, program: str) -> list[int]:
-    """Returns the pids of processes of `program` whose working directory is `data`."""
+def find(data: Path, program: str | None = None) -> list[int]:
+    """Returns the pids of processes of `program`, or of any program, whose working directory is `data`."""
     if not supported():
         return []
     try:
@@ -75,19 +90,21 @@ def find(data: Path, program: str) -> list[int]:
     return [int(e) for e in os.listdir("/proc") if e.isdigit() and _is_ours(int(e), wanted, program)]
 
 
-def _is_ours(pid: int, data: os.stat_result, program: str) -> bool:
+def _is_ours(pid: int, data: os.stat_result, program: str | None) -> bool:
     proc = Path("/proc", str(pid))
     try:
         cwd = (proc / "cwd").stat()
         if (cwd.st_dev, cwd.st_ino) != (data.st_dev, data.st_ino):
             return False
+        if proc.stat().st_uid != data.st_uid:
+            return False
         executable = os.readlink(proc / "exe").removesuffix(" (deleted)")
-        return Path(executable).name == program and proc.stat().st_uid == data.st_uid
+        return program is None or Path(executable).name == program
     except OSError:  # the process is gone, or belongs to another user
         return False
 
 
-def _signal(pid: int, data: Path, program: str, number: signal.Signals) -> None:
+def _signal(pid: int, data: Path, program: str | None, number: signal.Signals) -> None:
     """Sends a signal if the process is still ours. A pidfd pins the process, so that a reused pid is never hit."""
     with contextlib.suppress(ProcessLookupError, FileNotFoundError):
         handle = os.pidfd_open(pid)

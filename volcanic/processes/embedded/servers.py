@@ -100,8 +100,7 @@ def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None
     """
     data = paths.postgres
     for leftover in paths.base.glob("postgres.new-*"):
-        # Leftover of a killed initdb, whose server process may still run and write for a moment.
-        orphans.clear(leftover, "postgres")
+        orphans.kill(leftover)  # what a killed initdb started may still write for a moment
         shutil.rmtree(leftover, ignore_errors=True)
     if not (data / "PG_VERSION").exists():
         _initialise(paths, binaries, durable=durable)
@@ -149,7 +148,7 @@ def _initialise(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
     done = subprocess.run(  # noqa: S603
         spec.command(),
         env=_ENVIRONMENT,
-        cwd="/",
+        cwd=new,  # so that what initdb starts is found by its working directory from its first moment
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         capture_output=True,
