@@ -1,6 +1,7 @@
 """Fixtures for the whole suite: a fixed cast of owners and callers, and the product as real processes."""
 
 import functools
+import signal
 import threading
 import traceback
 from collections.abc import Iterator
@@ -88,6 +89,17 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     futures.append(SyncToAsync.single_thread_executor.submit(lambda: connection.close()))
     for future in futures:
         future.result()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_are_heard() -> None:
+    """Lets the processes of the tests hear SIGHUP and SIGINT, which under nohup or in the background are ignored.
+
+    A handler ends where a program starts, but an ignored signal stays ignored.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

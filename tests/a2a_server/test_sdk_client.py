@@ -73,20 +73,27 @@ async def test_streams(key: str, product: Product, binding: str, version: str) -
         sdk_client(product, key, binding, version, streaming=True) as other,
     ):
         asked = [event async for event in client.send_message(_request("ask: ready?\nstream: 40"))]
-        assert asked[-1].status_update.status.state == a2a_pb2.TASK_STATE_INPUT_REQUIRED
+        assert _state_in(asked[-1]) == a2a_pb2.TASK_STATE_INPUT_REQUIRED
         task = asked[0].task
         follows = asyncio.Event()
         second = asyncio.create_task(_last_state(other, task.id, follows))
         await follows.wait()
-        text, states = "", []
-        async for event in client.send_message(_request("yes", task_id=task.id, context_id=task.context_id)):
-            if event.HasField("artifact_update"):
-                text += "".join(part.text for part in event.artifact_update.artifact.parts)
-            if event.HasField("status_update"):
-                states.append(event.status_update.status.state)
-        assert text == " ".join(f"chunk {number}" for number in range(1, 41))
-        assert states[-1] == a2a_pb2.TASK_STATE_COMPLETED
+        answer = _request("yes", task_id=task.id, context_id=task.context_id)
+        seen = [event async for event in client.send_message(answer)]
+        assert "".join(map(_text_in, seen)) == " ".join(f"chunk {number}" for number in range(1, 41))
+        assert _state_in(seen[-1]) == a2a_pb2.TASK_STATE_COMPLETED
         assert await second == a2a_pb2.TASK_STATE_COMPLETED
+
+
+def _state_in(event: a2a_pb2.StreamResponse) -> int:
+    """The state that a stream's event tells. The first event is the task, which may have gone on meanwhile."""
+    return (event.task if event.HasField("task") else event.status_update).status.state
+
+
+def _text_in(event: a2a_pb2.StreamResponse) -> str:
+    """The text that a stream's event adds: what the task had when the stream began, or a piece of an artifact."""
+    artifacts = event.task.artifacts if event.HasField("task") else [event.artifact_update.artifact]
+    return "".join(part.text for artifact in artifacts for part in artifact.parts)
 
 
 async def _last_state(client: Client, task_id: str, follows: asyncio.Event) -> int:
