@@ -100,7 +100,7 @@ async def _last_state(client: Client, task_id: str, follows: asyncio.Event) -> i
     state = 0
     async for event in client.subscribe(a2a_pb2.SubscribeToTaskRequest(id=task_id)):
         follows.set()
-        state = event.status_update.status.state if event.HasField("status_update") else state
+        state = _state_in(event)
     return state
 
 

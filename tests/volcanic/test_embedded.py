@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -78,6 +79,11 @@ def marks(urls: Urls) -> tuple[object, object]:
 
 def server_pids(where: Paths) -> list[int]:
     return [*orphans.find(where.postgres, "postgres"), *orphans.find(where.valkey, "valkey-server")]
+
+
+def as_servers_user(where: Paths) -> dict[str, Any]:
+    """The options of `Popen` that start a program as the servers' user."""
+    return {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
 
 
 def users(pids: list[int]) -> set[int]:
@@ -203,8 +209,7 @@ def test_stale_pid_files_that_name_a_stranger_are_ignored_and_the_stranger_is_le
     where = paths.find(var)
     with embedded.running(var, durable=False) as urls:
         leave_a_mark(urls)
-    user = {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
-    stranger = subprocess.Popen(["sleep", "60"], cwd=where.var, **user)  # type: ignore[call-overload]
+    stranger = subprocess.Popen(["sleep", "60"], cwd=where.var, **as_servers_user(where))
     try:
         lines = [str(stranger.pid), str(where.postgres), "1796036000", "5432", str(where.sockets), "", "123 456"]
         for stale in (where.postgres / "postmaster.pid", where.sockets / f"{paths.POSTGRES_SOCKET}.lock"):
@@ -230,26 +235,36 @@ def test_interrupted_initdb_is_done_again(var: Path) -> None:
     assert not list(where.base.glob("postgres.new-*"))
 
 
-def test_a_program_that_an_interrupted_initdb_started_ends_before_its_folder_is_removed(var: Path) -> None:
-    """Else it writes on while the folder is removed, and the rest of the folder stays."""
-    where = paths.find(var)
-    var.mkdir()
+@contextmanager
+def written_to(where: Paths) -> Iterator[Path]:
+    """The folder of an interrupted initdb, in which a program that it started writes on. The program must be killed."""
+    where.var.mkdir()
     paths.prepare(where)
     leftover = where.base / "postgres.new-left"
     leftover.mkdir(mode=0o700)
-    user = {"user": where.account.uid, "group": where.account.gid, "extra_groups": []} if where.account else {}
     if where.account:
         os.chown(leftover, where.account.uid, where.account.gid)
     writing = 'n=0; while :; do n=$((n+1)); mkdir -p base; echo > "base/$n"; done'
-    writer = subprocess.Popen(["/bin/sh", "-c", writing], cwd=leftover, **user)  # type: ignore[call-overload]
+    writer = subprocess.Popen(["/bin/sh", "-c", writing], cwd=leftover, **as_servers_user(where))
     try:
         wait_for(lambda: (leftover / "base/1").exists())
-        with embedded.running(var, durable=False):
-            assert not leftover.exists()
+        yield leftover
         assert writer.wait() == -signal.SIGKILL
     finally:
         writer.kill()
         writer.wait()
+
+
+def test_a_program_that_an_interrupted_initdb_started_ends_before_its_folder_is_removed(var: Path) -> None:
+    """Else it writes on while the folder is removed, and the rest of the folder stays."""
+    with written_to(paths.find(var)) as leftover, embedded.running(var, durable=False):
+        assert not leftover.exists()
+
+
+def test_removal_ends_such_a_program_too(var: Path) -> None:
+    with written_to(paths.find(var)) as leftover:
+        embedded.remove(var)
+        assert not leftover.exists()
 
 
 def test_owner_waits_for_the_process_that_shares_its_servers(var: Path) -> None:

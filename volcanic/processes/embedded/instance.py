@@ -135,7 +135,7 @@ def remove(paths: Paths) -> None:
     try:
         orphans.clear(paths.postgres, "postgres")
         orphans.clear(paths.valkey, "valkey-server")
-        for folder in (paths.postgres, paths.valkey, paths.sockets, *paths.base.glob("postgres.new-*")):
+        for folder in (paths.postgres, paths.valkey, paths.sockets, *servers.stop_unfinished(paths)):
             if folder.exists():
                 shutil.rmtree(folder)
         for log in ("postgres.log", "valkey.log"):

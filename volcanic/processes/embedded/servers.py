@@ -33,6 +33,7 @@ _NO_SUCH_DATABASE = "3D000"
 _POSTGRES_GRACE = 120.0  # seconds; a fast shutdown writes all data first
 _VALKEY_GRACE = 30.0
 _HASTY_GRACE = 10.0
+_UNFINISHED = "postgres.new-"  # begins the name of a folder in which initdb has not ended
 
 
 def postgres_spec(paths: Paths, binaries: Binaries, *, durable: bool) -> Spec:
@@ -99,8 +100,7 @@ def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None
     The caller must hold the owner's lock. Raises EmbeddedError when the data cannot be used.
     """
     data = paths.postgres
-    for leftover in paths.base.glob("postgres.new-*"):
-        orphans.kill(leftover)  # what a killed initdb started may still write for a moment
+    for leftover in stop_unfinished(paths):
         shutil.rmtree(leftover, ignore_errors=True)
     if not (data / "PG_VERSION").exists():
         _initialise(paths, binaries, durable=durable)
@@ -113,6 +113,17 @@ def prepare_postgres(paths: Paths, binaries: Binaries, *, durable: bool) -> None
         # server would mistake that program for a running server and refuse to start.
         for stale in (data / "postmaster.pid", paths.sockets / f"{POSTGRES_SOCKET}.lock"):
             stale.unlink(missing_ok=True)
+
+
+def stop_unfinished(paths: Paths) -> list[Path]:
+    """Kills what interrupted runs of initdb started, which may still write for a moment, and returns their folders.
+
+    The caller must hold the owner's lock. Raises EmbeddedError when a process cannot be stopped.
+    """
+    folders = list(paths.base.glob(f"{_UNFINISHED}*"))
+    for folder in folders:
+        orphans.kill(folder)
+    return folders
 
 
 def prepare_valkey(paths: Paths) -> None:
@@ -133,7 +144,7 @@ def _initialise(paths: Paths, binaries: Binaries, *, durable: bool) -> None:
     """Runs initdb in a directory with a temporary name, which is renamed once it is complete."""
     if paths.postgres.exists():
         raise EmbeddedError(f"{paths.postgres} exists but holds no database: move it away")
-    new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=paths.base))  # mode 0700
+    new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=paths.base))  # mode 0700
     if paths.account:
         os.chown(new, paths.account.uid, paths.account.gid)
     spec = Spec(
